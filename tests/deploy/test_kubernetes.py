@@ -19,6 +19,7 @@ from sennit.starter.commands.command_line import parse
 from sennit.workers.roles import ROLES, Role
 from sennit.workers.settings import read_settings
 from sennit.workers.shutdown import AFTER_DRAIN
+from sennit.workflows.messages import queues
 
 ROOT = Path(__file__).parents[2]
 KUBERNETES = ROOT / "deploy" / "kubernetes"
@@ -27,6 +28,9 @@ OVERLAYS = sorted(path.name for path in (KUBERNETES / "overlays").iterdir())
 SERVED = [role for role in ROLES.values() if role.name != "all"]
 QUEUE_TYPES = {"workflows": "workflow"}
 SPARE = 5.0  # seconds between the end of a worker and the kill of its pod
+NO_MORE_PODS = "1000000"
+"""The target of a trigger that keeps a pod and asks for no second one."""
+KEPT = {"argocd.argoproj.io/sync-options": "Prune=false", "kustomize.toolkit.fluxcd.io/prune": "disabled"}
 SECRET = re.compile(r"KEY$|TOKEN|SECRET|PASSWORD|CREDENTIAL")
 Manifest = dict[str, Any]
 
@@ -206,6 +210,7 @@ def test_an_autoscaler_owns_its_replicas_and_watches_the_queues_of_its_role(mani
         assert "replicas" not in deployments[name]["spec"]
     for name, autoscaler in scaled.items():
         triggers = [each["metadata"] for each in autoscaler["spec"]["triggers"]]
+        triggers = [each for each in triggers if each["targetQueueSize"] != NO_MORE_PODS]
         bindings = ROLES[role_of(deployments[name])].bindings
         assert [(each["taskQueue"], each["queueTypes"]) for each in triggers] == [
             (each.queue, QUEUE_TYPES.get(each.kind, "activity")) for each in bindings
@@ -237,6 +242,108 @@ def test_each_build_of_the_workflow_role_has_pods_and_a_scale_of_its_own(
         read = {key.removesuffix("FromEnv"): variable for key, variable in trigger["metadata"].items()}
         assert read["workerDeploymentName"] == "TEMPORAL_DEPLOYMENT_NAME"
         assert read["workerDeploymentBuildId"] == "TEMPORAL_WORKER_BUILD_ID"
+
+
+@needs_kubectl
+def test_the_sandbox_role_keeps_a_pod_while_a_run_of_the_workers_version_is_open() -> None:
+    """KEDA counts runs only of the version that a trigger names, or of none: without it no run of a version counts."""
+    for found in (rendered(KUBERNETES / "overlays/production"), with_component("keda")):
+        spec = of_kind(found, "ScaledObject")["sennit-sandbox"]["spec"]
+        assert spec["minReplicaCount"] == 0
+        (counting,) = [
+            each["metadata"] for each in spec["triggers"] if "includeRunningWorkflowCount" in each["metadata"]
+        ]
+        assert (counting["taskQueue"], counting["queueTypes"]) == (queues.WORKFLOW, "workflow")
+        assert counting["workerDeploymentNameFromEnv"] == "TEMPORAL_DEPLOYMENT_NAME"
+        assert counting["workerDeploymentBuildIdFromEnv"] == "TEMPORAL_WORKER_BUILD_ID"
+        assert counting["targetQueueSize"] == NO_MORE_PODS
+
+
+@needs_kubectl
+def test_an_old_build_that_may_go_to_zero_keeps_a_worker_while_runs_are_pinned_to_it() -> None:
+    (name,) = [each for each in of_kind(production(), "ScaledObject") if each.startswith("sennit-workflow-")]
+    (trigger,) = of_kind(production(), "ScaledObject")[name]["spec"]["triggers"]
+    assert trigger["metadata"]["includeRunningWorkflowCount"] == "true"
+    assert trigger["metadata"]["workerDeploymentBuildIdFromEnv"] == "TEMPORAL_WORKER_BUILD_ID"
+
+
+@needs_kubectl
+def test_a_pruning_deployer_leaves_the_objects_of_each_build_alone() -> None:
+    """The next build has other names for these: the overlay names them no more while runs are still pinned to them."""
+    build = read_build(production())
+    own = [each for each in production() if each["metadata"]["name"].endswith(f"-{build}")]
+    own += of_kind(production(), "ConfigMap").values()  # its name has a hash
+    assert [each["kind"] for each in own] == ["Deployment", "ScaledObject", "ConfigMap"]
+    for each in own:
+        assert each["metadata"]["annotations"].items() >= KEPT.items(), each["metadata"]["name"]
+
+
+@needs_kubectl
+def test_workers_may_ask_the_dns_of_every_usual_cluster(manifests: list[Manifest]) -> None:
+    """CoreDNS in kube-system, the one of OpenShift, and the cache on the node, which is in no namespace."""
+    egress = of_kind(manifests, "NetworkPolicy")["sennit-temporal"]["spec"]["egress"]
+    (dns,) = [each for each in egress if {"port": 53, "protocol": "UDP"} in each["ports"]]
+    assert {"port": 53, "protocol": "TCP"} in dns["ports"]
+    assert {"port": 5353, "protocol": "UDP"} in dns["ports"]
+    spaces = [each["namespaceSelector"] for each in dns["to"] if "namespaceSelector" in each]
+    for name in ("kube-system", "openshift-dns"):
+        assert any(selects(each, {"kubernetes.io/metadata.name": name}) for each in spaces)
+    assert {"ipBlock": {"cidr": "169.254.20.10/32"}} in dns["to"]
+
+
+@needs_kubectl
+@pytest.mark.parametrize("order", [("keda", "mtls"), ("mtls", "keda")], ids=lambda each: " before ".join(each))
+def test_keda_has_certificates_in_whichever_order_components_stand(tmp_path: Path, order: tuple[str, str]) -> None:
+    lists = {"resources": [KUBERNETES / "base"], "components": [KUBERNETES / "components" / each for each in order]}
+    text = {kind: [os.path.relpath(path, tmp_path.resolve()) for path in paths] for kind, paths in lists.items()}
+    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(text))
+    (keda,) = of_kind(rendered(tmp_path), "TriggerAuthentication").values()
+    secrets = {each["parameter"]: (each["name"], each["key"]) for each in keda["spec"]["secretTargetRef"]}
+    assert secrets == {name: ("temporal-tls", file) for name, file in CERTIFICATES.items()}
+
+
+CERTIFICATES = {"cert": "tls.crt", "key": "tls.key", "ca": "ca.crt"}
+
+
+@needs_kubectl
+def test_keda_and_the_workers_expect_the_same_name_in_the_certificate() -> None:
+    (settings,) = (each["data"] for each in of_kind(production(), "ConfigMap").values())
+    for scaled in of_kind(production(), "ScaledObject").values():
+        for trigger in scaled["spec"]["triggers"]:
+            assert trigger["metadata"]["tlsServerName"] == settings["TEMPORAL_TLS_SERVER_NAME"]
+
+
+@needs_kubectl
+def test_a_budget_that_lets_one_pod_go_leaves_another(manifests: list[Manifest]) -> None:
+    """But for the sandbox role, which may be at zero: its calls wait for the next pod."""
+    scaled = of_kind(manifests, "ScaledObject") | of_kind(manifests, "HorizontalPodAutoscaler")
+    for name, autoscaler in scaled.items():
+        least = autoscaler["spec"].get("minReplicaCount", autoscaler["spec"].get("minReplicas"))
+        budget = of_kind(manifests, "PodDisruptionBudget")[re.sub(r"(workflow)-.*", r"\1", name)]
+        assert name == "sennit-sandbox" or least > budget["spec"]["maxUnavailable"]
+
+
+@needs_kubectl
+def test_no_garbage_collection_holds_up_the_next(manifests: list[Manifest]) -> None:
+    job = of_kind(manifests, "CronJob")["sennit-gc"]["spec"]
+    assert job["concurrencyPolicy"] == "Forbid"
+    assert job["jobTemplate"]["spec"]["activeDeadlineSeconds"] < 86_400
+
+
+@needs_kubectl
+def test_every_pod_asks_for_the_disk_that_it_uses(manifests: list[Manifest]) -> None:
+    """Else the node may be full of pods that asked for nothing, and evicts them."""
+    for workload in workloads(manifests):
+        assert {"cpu", "memory", "ephemeral-storage"} == worker_of(workload)["resources"]["requests"].keys()
+
+
+def production() -> list[Manifest]:
+    return rendered(KUBERNETES / "overlays/production")
+
+
+def read_build(manifests: list[Manifest]) -> str:
+    (settings,) = (each["data"] for each in of_kind(manifests, "ConfigMap").values())
+    return str(settings["TEMPORAL_WORKER_BUILD_ID"])
 
 
 @needs_kubectl
