@@ -66,6 +66,7 @@ MAX_INDEXED_FOLDER_BYTES: Final = 512 << 20
 """Of a folder of documents: a search must be ready within a minute. Files after that are named and not searched."""
 MAX_INLINE_BYTES: Final = 32 * 1024  # of an output that travels in the reply; what is larger lies in the artifact store
 MAX_ISOLATED_CALLS: Final = 4  # at once in a worker: each has a process of its own
+MAX_FOLDER_TURNS: Final = 40  # of a sub-agent that works in a folder: it looks, changes and tests, again and again
 MAX_FRESH_RUNS: Final = 100
 """Runs beside the table of patterns that a planner reads: `gc` folds them into it."""
 MAX_KEPT_CAPABILITIES_BYTES: Final = 1 << 20

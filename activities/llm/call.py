@@ -10,7 +10,7 @@ from sennit.activities.llm.inputs import PromptInputs, joins, prompt_inputs
 from sennit.activities.llm.live_text import LiveTexts
 from sennit.activities.llm.models import OFFLINE, Models
 from sennit.activities.llm.reply import JoinerFormat, PromptFormat
-from sennit.activities.llm.tool_turns import transcript, turns_before
+from sennit.activities.llm.tool_turns import settled_results, transcript, turns_before, without_workspace, workspace_in
 from sennit.activities.nodes.context import NodeContext, NodeOutput
 from sennit.activities.prompts import joiner, roles
 from sennit.activities.prompts.outputs import Budget, exceeds, fill_prompt, refers_to_goal
@@ -57,7 +57,7 @@ class ModelCalls:
                 raise MediaRefused(f"`media`: {models[0]} takes no images, PDFs and audio; {why_not(models[0])}")
             prompt = PromptFormat(prompt=str(context.binder.bound(f"{work.prompt} ")).rstrip())
             reply = await self._complete(context, self._request(context, work, prompt), models)
-            return prompt.read(reply, context.attempts.progress)
+            return await self._with_workspace(context, work, prompt.read(reply, context.attempts.progress))
         inputs, window = prompt_inputs(context, work), self.models.context(models)
         try:
             return await self._ask(context, work, models, inputs, window)
@@ -90,7 +90,24 @@ class ModelCalls:
             text.end(output)
         if output.more == "calls" and work.context.over == "reference":
             output.output["outputs"] = inputs.places
+        output = await self._with_workspace(context, work, output)
         return replace(output, warnings=(*output.warnings, *history.warnings, *before.warnings, *reply.warnings))
+
+    async def _with_workspace(self, context: NodeContext, work: ModelCall, output: NodeOutput) -> NodeOutput:
+        """Return what a model asks for with where its folder is, or its answer with its folder. That is as the last
+        call has left it that worked in it and succeeded.
+        """
+        if work.workspace is None:
+            return output
+        place, current = work.workspace, context.binder.bound(work.workspace)
+        tools = (await self._run_context(context)).tools
+        for entry in await settled_results(context, work.turn.results if work.turn is not None else ""):
+            left = workspace_in(context, tools, entry)
+            if left is not None:
+                place, current = left
+        if output.more:
+            return replace(output, output={**output.output, "workspace": place})
+        return replace(output, output={"answer": output.output, "workspace": current})
 
     async def _complete(self, context: NodeContext, request: ModelRequest, models: Sequence[str]) -> ModelReply:
         request = replace(request, prompt=roles.with_fault(request.prompt, context.attempts.fault))
@@ -174,7 +191,10 @@ class ModelCalls:
             return ()
         catalogue = (await self._run_context(context)).catalogue
         reader = (offered(places),) if places and work.context.over == "reference" else ()
-        return (*(entry for entry in catalogue if entry["name"] in work.tools), *reader)
+        own = [entry for entry in catalogue if entry["name"] in work.tools]
+        if work.workspace is not None:
+            own = [without_workspace(entry) for entry in own]
+        return (*own, *reader)
 
     async def _budget(
         self,

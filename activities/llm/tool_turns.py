@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from pydantic import JsonValue
+
 from sennit.activities.limits import MAX_CALL_MEDIA_BYTES, MAX_CALL_MEDIA_READS
 from sennit.activities.nodes.context import NodeContext
 from sennit.activities.prompts.outputs import fenced
@@ -19,8 +21,9 @@ from sennit.activities.storage.run_context import ArtifactReader
 from sennit.activities.toolbox.media import BadMedia
 from sennit.workflows.plan.edits.tool_loop import call_results
 from sennit.workflows.plan.language.media import Media, as_media
-from sennit.workflows.plan.language.nodes import ModelCall
+from sennit.workflows.plan.language.nodes import ModelCall, ToolNode
 from sennit.workflows.plan.language.references import parse_reference
+from sennit.workflows.plan.language.workspaces import FIELD, left_by, takes_workspace
 from sennit.workflows.plan.limits import MAX_CALL_MEDIA
 
 
@@ -43,7 +46,7 @@ async def turns_before(
     if work.turn is None or not work.turn.transcript:
         return ToolTurns()
     body = await library.value(context.run_prefix, work.turn.transcript)
-    settled = await _settled_results(context, work.turn.results)
+    settled = await settled_results(context, work.turn.results)
     values = {str(entry["id"]): entry.get("value") for entry in settled if entry.get("status") == "succeeded"}
 
     # The turns of the transcript, and then the results of the last one.
@@ -143,7 +146,33 @@ async def _with_media(library: ArtifactReader, run_prefix: str, item: dict[str, 
     return replace(message_of(item), media=tuple(shown))
 
 
-async def _settled_results(context: NodeContext, reference: str) -> list[dict[str, Any]]:
+def without_workspace(entry: dict[str, Any]) -> dict[str, Any]:
+    """Return a tool as a model sees it that works in one folder: it does not say in which."""
+    if not takes_workspace(entry):
+        return entry
+    schema = entry["schema"]
+    properties = {name: part for name, part in schema["properties"].items() if name != FIELD}
+    required = [name for name in schema.get("required", ()) if name != FIELD]
+    return {**entry, "schema": {**schema, "properties": properties, "required": required}}
+
+
+def workspace_in(
+    context: NodeContext, tools: dict[str, dict[str, Any]], entry: dict[str, Any]
+) -> tuple[str, JsonValue] | None:
+    """Return the reference to the workspace that a call of the turn before has left, and the workspace. None for a call
+    that has left none, or that did not work in the folder of the model.
+    """
+    call = context.checked.find(str(entry.get("id")))
+    if entry.get("status") != "succeeded" or not isinstance(call, ToolNode) or FIELD not in call.args:
+        return None
+    reference = left_by(call.id, tools.get(call.tool, {}))
+    if not reference:
+        return None
+    value = entry["value"]
+    return reference, value[FIELD] if reference.endswith(f".{FIELD}") else value
+
+
+async def settled_results(context: NodeContext, reference: str) -> list[dict[str, Any]]:
     """Return how the nodes behind a settled join ended; none without a reference."""
     found = parse_reference(reference)
     return list(await context.binder.value(found.node)) if found is not None else []

@@ -1,18 +1,24 @@
-"""Items of maps that are runs of their own: what such a run is started with, and how it has ended."""
+"""Runs with a plan that nobody has planned for them: items of maps, and sub-agents that work in a folder. What such a
+run is started with, and how it has ended.
+"""
 
+from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
+from sennit.activities.limits import MAX_FOLDER_TURNS
 from sennit.activities.nodes.binding import Unit
 from sennit.activities.nodes.context import NodeContext, NodeOutput
 from sennit.activities.nodes.error_mapping import SubAgentFailed
 from sennit.activities.nodes.origins import subagent_ledger
-from sennit.activities.storage.artifacts import encode
+from sennit.activities.storage.artifacts import ArtifactStore, BodyMissing, encode
 from sennit.activities.storage.media import copy_media
 from sennit.activities.storage.run_context import ArtifactReader, StoredPlan
 from sennit.activities.storage.workspaces import copy_workspaces
 from sennit.workflows.messages.result import usage_in
 from sennit.workflows.plan.edits.item_plan import name_of_value, plan_of_item, read_by_do
-from sennit.workflows.plan.language.nodes import RESERVED_IDS, MapNode
+from sennit.workflows.plan.language.nodes import RESERVED_IDS, AgentCall, MapNode
+from sennit.workflows.plan.language.workspaces import takes_workspace
 
 
 def apart(checked: StoredPlan, unit: Unit) -> MapNode | None:
@@ -34,8 +40,7 @@ async def item_request(library: ArtifactReader, context: NodeContext, node: MapN
     declared = {name: spec.model_dump(mode="json", exclude_unset=True) for name, spec in checked.plan.inputs.items()}
     inputs = {name: value for name, value in checked.inputs.items() if "input" in names and name in declared}
     plan = plan_of_item(node, given, inputs, declared, checked.goal)
-    namespace = context.run_prefix.rpartition("/")[0]
-    below = f"{namespace}/{subagent_ledger(context).run_prefix}"
+    below = _home_below(context)
     values = [given, inputs]
     body = encode(values)
     await copy_media(library.store, context.run_prefix, below, values, body)
@@ -47,6 +52,46 @@ async def item_request(library: ArtifactReader, context: NodeContext, node: MapN
     if checked.material:
         request["material"] = f"{run}/{checked.material}"
     return request
+
+
+async def folder_request(
+    library: ArtifactReader, context: NodeContext, agent: AgentCall, goal: str, allowed: Sequence[str]
+) -> dict[str, Any]:
+    """Return what a sub-agent with a workspace is started with beside its goal. Nobody knows yet what it will find in
+    the folder, so it plans nothing: its plan is one model that works there turn by turn. Without tools of its own it
+    has those that work in folders.
+
+    Raises BindError, BodyMissing, StoreUnavailable.
+    """
+    workspace = context.binder.bound(agent.workspace)
+    await copy_workspaces(library.store, context.run_prefix, _home_below(context), workspace, encode(workspace))
+    tools = agent.tools
+    if tools is None:
+        catalogue = (await library.run_context(context.run_prefix, context.checked.run_context)).tools
+        tools = tuple(name for name in allowed if takes_workspace(catalogue[name]))
+    work = {
+        "id": "work",
+        "kind": "llm",
+        "prompt": "$goal",
+        "tools": [name for name in allowed if name in tools],
+        "max_turns": MAX_FOLDER_TURNS,
+        "workspace": workspace,
+    }
+    plan = {"goal": goal, "nodes": [work], "answer": "$work"}
+    return {"draft": f"{context.call.run}/{await library.put(context.run_prefix, plan)}"}
+
+
+async def take_workspaces(store: ArtifactStore, context: NodeContext, answer: Any) -> None:
+    """Keep the workspaces that a sub-agent's answer names in this run too. One that its run does not have is a value
+    that somebody has made up, and stays one. Raises StoreUnavailable.
+    """
+    with suppress(BodyMissing):
+        await copy_workspaces(store, _home_below(context), context.run_prefix, answer, encode(answer))
+
+
+def _home_below(context: NodeContext) -> str:
+    """Return what the artifacts of a node's sub-agent lie below."""
+    return f"{context.run_prefix.rpartition('/')[0]}/{subagent_ledger(context).run_prefix}"
 
 
 def item_output(report: Any, node: MapNode) -> NodeOutput | None:

@@ -19,7 +19,7 @@ from sennit.activities.nodes.effect_ledger import EffectLedger, Write, no_outcom
 from sennit.activities.nodes.error_mapping import NodeTimeout, kind_of, message_of
 from sennit.activities.nodes.group import failed_reply
 from sennit.activities.nodes.in_flight import finish
-from sennit.activities.nodes.item_runs import apart, item_output, item_request
+from sennit.activities.nodes.item_runs import apart, folder_request, item_output, item_request, take_workspaces
 from sennit.activities.nodes.origins import Origins, subagent_ledger
 from sennit.activities.nodes.pace import turn
 from sennit.activities.nodes.questions import question_of, unapproved, unapproved_program
@@ -405,6 +405,9 @@ class NodeRunner:
         await context.binder.load(context.unit)
         run_context = await self.library.run_context(run_prefix, context.checked.run_context)
         item = apart(context.checked, context.unit)
+        allowed = [entry["name"] for entry in run_context.catalogue]
+        if item is None and agent.tools is not None:
+            allowed = [name for name in allowed if name in agent.tools]
         if item is None:
             goal, material = bind_goal(agent.goal, context.binder.lookup)
             if refers_to_goal(agent.goal):
@@ -412,11 +415,10 @@ class NodeRunner:
             own: dict[str, Any] = {"goal": goal}
             if material:
                 own["material"] = f"{call.run}/{await self.library.put(run_prefix, material)}"
+            if agent.workspace is not None:
+                own |= await folder_request(self.library, context, agent, goal, allowed)
         else:
             own = await item_request(self.library, context, item)
-        allowed = [entry["name"] for entry in run_context.catalogue]
-        if item is None and agent.tools is not None:
-            allowed = [name for name in allowed if name in agent.tools]
         request = {
             **own,
             "tools": allowed,
@@ -504,6 +506,8 @@ class NodeRunner:
             answer = answer_of(await whole_report(self.library, context.run_prefix, call.report), context.unit.path)
         else:
             answer = NodeOutput(await context.binder.value(node.id))
+        if isinstance(call, AgentNodeCall):
+            await take_workspaces(self.store, context, answer.output)
 
         async def gathered(_: asyncio.Timeout) -> NodeOutput:
             return answer

@@ -296,12 +296,21 @@ class Words:
         self._wait(call, self._add(node, call, key, prompt))
 
     def _agent(
-        self, call: Call, goal: str, tools: Sequence[str] | None = None, budget: dict[str, Any] | None = None
+        self,
+        call: Call,
+        goal: str,
+        tools: Sequence[str] | None = None,
+        budget: dict[str, Any] | None = None,
+        workspace: Any = None,
     ) -> None:
         allowed = self._tools(tools) if tools is not None else None
-        text = literal(text_of("goal", goal))
-        node = made_node(AgentNode, id=self._next, kind="agent", goal=text, tools=allowed, budget=budget)
-        self._wait(call, self._add(node, call, [goal, allowed, budget], goal))
+        text, key = literal(text_of("goal", goal)), [goal, allowed, budget]
+        fields: dict[str, Any] = {"goal": text, "tools": allowed, "budget": budget}
+        if workspace is not None:
+            fields["workspace"] = workspace
+            key.append(workspace)
+        node = made_node(AgentNode, id=self._next, kind="agent", **fields)
+        self._wait(call, self._add(node, call, key, goal))
 
     def _ask(self, call: Call, question: str, *material: Any, schema: Any = None) -> None:
         parts, form = pieces(material), self._schema(schema)

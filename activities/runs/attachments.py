@@ -19,7 +19,6 @@ from sennit.activities.storage.run_context import ArtifactReader
 from sennit.activities.storage.workspaces import RunWorkspaces, copy_workspaces, folder_at
 from sennit.activities.toolbox.errors import WorkspaceRefused
 from sennit.activities.toolbox.media import BadMedia, check_size
-from sennit.activities.toolbox.workspaces import Workspace, as_workspace
 from sennit.workflows.messages.contracts import PrepareCall
 from sennit.workflows.messages.request import has_plan
 from sennit.workflows.plan.language import dependencies
@@ -27,6 +26,7 @@ from sennit.workflows.plan.language.media import Media, MediaKind, as_media
 from sennit.workflows.plan.language.nodes import ModelCall, Plan
 from sennit.workflows.plan.language.problems import Problem
 from sennit.workflows.plan.language.references import BindError, parse_reference, resolve
+from sennit.workflows.plan.language.workspaces import Workspace, as_workspace
 
 _SHOWN_TO = ("worker", "joiner")
 """The roles that are given a run's goal, and what is attached to it."""

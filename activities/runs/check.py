@@ -391,8 +391,16 @@ def compiler_of(plan: Plan, run_context: RunContext, keep: Keep) -> PlanCompiler
 def _with_calls(base: StoredPlan, run_context: RunContext, call: ToolLoopCall, body: dict[str, Any]) -> Plan:
     """Return the plan with the tool calls that a model asks for in `body`."""
     unit = parse_unit(call.node)
-    outputs = body.get("outputs", {})
-    return expand_tool_calls(base.plan, unit.id, unit.generation, body["calls"], call.draft, run_context.tools, outputs)
+    return expand_tool_calls(
+        base.plan,
+        unit.id,
+        unit.generation,
+        body["calls"],
+        call.draft,
+        run_context.tools,
+        body.get("outputs", {}),
+        body.get("workspace"),
+    )
 
 
 def _of_script(problem: Problem) -> Problem:

@@ -17,7 +17,6 @@ from sennit.activities.storage.run_context import ArtifactReader, RunContext
 from sennit.activities.toolbox import Registry
 from sennit.activities.toolbox.errors import McpUnavailable
 from sennit.activities.toolbox.registry import absence_of
-from sennit.activities.toolbox.workspaces import Workspace
 from sennit.workflows.messages import queues
 from sennit.workflows.messages.contracts import CheckResult, PrepareCall, PreparedRun
 from sennit.workflows.plan.checking.validation import parse_plan
@@ -26,6 +25,7 @@ from sennit.workflows.plan.language.nodes import ApprovalPolicy
 from sennit.workflows.plan.language.packing import unpack_plan
 from sennit.workflows.plan.language.problems import OFFERED, InvalidPlan, Problem
 from sennit.workflows.plan.language.text import format_name, format_names
+from sennit.workflows.plan.language.workspaces import Workspace
 
 
 @dataclass(frozen=True, slots=True)

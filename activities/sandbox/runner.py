@@ -19,7 +19,7 @@ from sennit.activities.sandbox.output_files import DEEPEST, MAX_FOLDER_ENTRIES
 from sennit.activities.sandbox.reaper import ROOT, starter_of
 from sennit.activities.sandbox.restrict import any_user
 from sennit.activities.toolbox.errors import SandboxFailed, SandboxLimit, WorkspaceRefused
-from sennit.activities.toolbox.workspaces import Workspace
+from sennit.workflows.plan.language.workspaces import Workspace
 
 LIMITS: Final = {
     "memory": 512 << 20,

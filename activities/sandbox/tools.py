@@ -17,8 +17,8 @@ from sennit.activities.sandbox.runner import PATH, Report, Sandbox
 from sennit.activities.toolbox.definition import Tool, ToolContext
 from sennit.activities.toolbox.errors import ToolResultError, WorkspaceRefused
 from sennit.activities.toolbox.registry import Registry, tool
-from sennit.activities.toolbox.workspaces import Workspace
 from sennit.workflows.messages import queues
+from sennit.workflows.plan.language.workspaces import Workspace
 
 _RESULT: Final = "result.json"
 _MAIN: Final = """

@@ -20,7 +20,7 @@ from sennit.activities.sandbox.folders import MAX_WORKSPACE_FILE_BYTES, File, Fo
 from sennit.activities.storage.artifacts import ArtifactStore, encode
 from sennit.activities.toolbox.errors import WorkspaceRefused
 from sennit.activities.toolbox.redaction import mask
-from sennit.activities.toolbox.workspaces import Workspace, as_workspace
+from sennit.workflows.plan.language.workspaces import Workspace, as_workspace
 
 T = TypeVar("T")
 _NAME = b'"workspace":"'

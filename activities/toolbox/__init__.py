@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sennit.activities.toolbox.media import MediaFile
     from sennit.activities.toolbox.paths import documents_root, open_inside
     from sennit.activities.toolbox.registry import Registry, tool
-    from sennit.activities.toolbox.workspaces import Workspace
+    from sennit.workflows.plan.language.workspaces import Workspace
 
 _HOMES = {
     "definition": ("Effect", "Preview", "Tool", "ToolContext"),
@@ -33,9 +33,9 @@ _HOMES = {
     "media": ("MediaFile",),
     "paths": ("documents_root", "open_inside"),
     "registry": ("Registry", "tool"),
-    "workspaces": ("Workspace",),
 }  # fmt: skip
-_PLACES = {name: module for module, names in _HOMES.items() for name in names}
+_PLACES = {name: f"{__name__}.{module}" for module, names in _HOMES.items() for name in names}
+_PLACES["Workspace"] = "sennit.workflows.plan.language.workspaces"
 
 __all__ = [
     "Effect",
@@ -61,5 +61,5 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = globals()[name] = getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)
+    found = globals()[name] = getattr(import_module(_PLACES[name]), name)
     return found

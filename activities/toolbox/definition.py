@@ -21,12 +21,13 @@ from sennit.activities.toolbox.isolation import run_isolated
 from sennit.activities.toolbox.redaction import mask
 from sennit.activities.toolbox.signature import Signature
 from sennit.activities.toolbox.threads import tool_threads
-from sennit.activities.toolbox.workspaces import NO_WORKSPACES, Workspaces, as_workspace
+from sennit.activities.toolbox.workspaces import NO_WORKSPACES, Workspaces
 from sennit.workflows.messages import queues
 from sennit.workflows.plan.bounded_cache import BoundedCache
 from sennit.workflows.plan.language.json_schema import violations
 from sennit.workflows.plan.language.problems import place_of
 from sennit.workflows.plan.language.validation_messages import first_error
+from sennit.workflows.plan.language.workspaces import as_workspace
 
 Effect = Literal["pure", "read", "write"]
 JsonSchema = dict[str, Any]

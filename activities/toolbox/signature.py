@@ -9,7 +9,7 @@ from typing import Any, get_type_hints
 from pydantic import BaseModel, ConfigDict, Field, PydanticUndefinedAnnotation, PydanticUserError, create_model
 
 from sennit.activities.toolbox.errors import ToolDefinitionError
-from sennit.activities.toolbox.workspaces import Workspace
+from sennit.workflows.plan.language.workspaces import Workspace
 
 _NAMED = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
 

@@ -6,25 +6,11 @@ killed, tried again, or made once more in a fork begins with what it began with 
 """
 
 from pathlib import Path
-from typing import Any, Final, NoReturn, Protocol
-
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from typing import Final, NoReturn, Protocol
 
 from sennit.activities.sandbox.folders import Folder
 from sennit.activities.toolbox.errors import WorkspaceRefused
-from sennit.workflows.plan.digests import DIGEST_CHARACTERS
-
-
-class Workspace(BaseModel):
-    """A value that names a folder as it was at one time; its bytes and files are kept with the run. `workspace` is a
-    digest that nobody can guess, and means something only in the run that has it.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    workspace: str = Field(pattern=rf"^[0-9a-f]{{{DIGEST_CHARACTERS}}}$")
-    files: int = Field(ge=0)
-    bytes: int = Field(ge=0)
+from sennit.workflows.plan.language.workspaces import Workspace
 
 
 class Workspaces(Protocol):
@@ -75,13 +61,3 @@ class NoWorkspaces:
 
 
 NO_WORKSPACES: Final = NoWorkspaces()
-
-
-def as_workspace(value: Any) -> Workspace | None:
-    """Return the workspace that a value stands for, None for any other value."""
-    if not isinstance(value, dict) or "workspace" not in value:
-        return None
-    try:
-        return Workspace.model_validate(value)
-    except ValidationError:
-        return None

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+import subprocess
 import tempfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -10,17 +11,25 @@ from typing import Any
 
 import pytest
 from doubles.local_workers import Start, serving, starting
+from doubles.model_bench import KEY
 from doubles.runs import status_of, until
 from doubles.sandboxes import sandbox_of
 from doubles.worker_processes import WorkerProcesses
 from temporalio.client import Client, WorkflowFailureError
 
 from sennit.activities.definitions import Activities, WorkerPaths
+from sennit.activities.llm.models import Models
+from sennit.activities.providers.settings import ModelSettings
 from sennit.activities.sandbox.tools import code_tools
 from sennit.activities.toolbox import Registry, Tool, ToolContext, Workspace, load_tools, tool
+from sennit.starter.client.request import script_of
 from sennit.starter.dev.server import DevServer
+from sennit.testing.model_rules import Asked, Call, Reply
+from sennit.testing.models import ModelServer, model_server
 from sennit.workflows.messages import queues
+from sennit.workflows.plan.programs.program_plan import program_plan
 
+LIBRARY = Path(__file__).parents[2] / "examples" / "programs"
 REPO = {"repo": {"type": "object"}}
 
 
@@ -44,10 +53,29 @@ def tools() -> Iterator[list[Tool]]:
 
 
 @pytest.fixture
-async def run(client: Client, artifacts: Path, cache: Path, tmp_path: Path, tools: list[Tool]) -> AsyncIterator[Start]:
+async def server() -> AsyncIterator[ModelServer]:
+    async with model_server(key=KEY, models=("first",)) as found:
+        yield found
+
+
+@pytest.fixture
+async def models(server: ModelServer) -> AsyncIterator[Models]:
+    found = Models.of(
+        ModelSettings.read(
+            {"OPENAI_BASE_URL": server.openai_url, "OPENAI_API_KEY": KEY, "SENNIT_MODEL": "openai:first"}
+        )
+    )
+    yield found
+    await found.close()
+
+
+@pytest.fixture
+async def run(
+    client: Client, artifacts: Path, cache: Path, tmp_path: Path, tools: list[Tool], models: Models
+) -> AsyncIterator[Start]:
     """Serve all queues with a sandbox, and give a way to start runs, which may read the test's folder."""
     paths = WorkerPaths(artifacts, cache, None, (tmp_path,))
-    host = Activities(paths, load_tools(["doubles.tools"], (), tools), identity="tests", approval="never")
+    host = Activities(paths, load_tools(["doubles.tools"], (), tools), models, identity="tests", approval="never")
     async with serving(client, host), starting(client) as start:
         yield start
 
@@ -181,3 +209,62 @@ async def test_the_successor_of_a_killed_worker_goes_on_from_what_was_recorded(
         assert (await handle.result())["answer"] == "a\nb\nc\n"
     finally:
         processes.kill()
+
+
+def mends(asked: Asked) -> Reply:
+    """Work in a folder for three turns: one call, two at once of which the first is stopped, and one more."""
+    turns = [text for role, text in asked.turns if role == "tool"]
+    commands = {0: ["echo 1 >> log"], 1: ["echo x >> log; sleep 9", "echo x >> log"], 3: ["echo 2 >> log"]}
+    if len(turns) not in commands:
+        return Reply("Done.")
+    return Reply(calls=tuple(Call("shell", {"command": each, "timeout_s": 2}) for each in commands[len(turns)]))
+
+
+WORKER = {"id": "w", "kind": "llm", "prompt": "Mend it.", "tools": ["shell", "diff"], "workspace": "$input.repo"}
+
+
+async def test_a_model_with_tools_works_in_one_folder_turn_by_turn(run: Start, server: ModelServer, repo: str) -> None:
+    server.on("Mend it", mends)
+    plan = {
+        "inputs": REPO,
+        "nodes": [WORKER, shell("end", "cat log", "$w.workspace")],
+        "answer": ["$w.answer", "$end.stdout"],
+    }
+    handle = await run(plan=plan, attachments={"repo": repo})
+    assert (await handle.result())["answer"] == ["Done.", "1\n2\n"]
+    offered = {tool["function"]["name"]: tool["function"]["parameters"] for tool in server.asked[0].body["tools"]}
+    assert {name: "workspace" in schema["properties"] for name, schema in offered.items()} == {
+        "diff": False,
+        "shell": False,
+    }
+
+
+def finds_the_sign(asked: Asked) -> Reply:
+    """Put another sign into the code in each branch, look at it, and say so."""
+    results = [text for role, text in asked.turns if role == "tool"]
+    sign = {"smallest": "*", "Read the": "/", "Write a": "+"}.get(next(iter(WAY.findall(asked.text)), ""), "-")
+    if not results:
+        return Reply(calls=(Call("shell", {"command": f"sed -i 's,-,{sign},' add.py"}),))
+    if len(results) == 1:
+        return Reply(calls=(Call("shell", {"command": "cat add.py"}),))
+    return Reply(f"It was {sign}.")
+
+
+WAY = re.compile("smallest|Read the|Write a")
+
+
+async def test_agents_work_on_branches_and_the_first_whose_tests_pass_wins(
+    run: Start, server: ModelServer, repo: str
+) -> None:
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b"]
+    for command in (["init", "-q"], ["add", "."], ["commit", "-qm", "first"]):
+        subprocess.run([*git, *command], cwd=repo, check=True)
+    server.on("Work in the folder", finds_the_sign)
+    inputs = {"goal": "add adds wrongly", "tests": "python3 -B test.py", "branches": 3}
+    plan = program_plan(script_of(LIBRARY / "branches.py"), {**inputs, "repo": repo})
+    handle = await run(plan=plan, inputs=inputs, attachments={"repo": repo})
+    patch = (await handle.result())["answer"]
+    assert patch.endswith("-def add(a, b): return a - b\n+def add(a, b): return a + b\n")
+    assert "a - b" in Path(repo, "add.py").read_text(), "the person's folder is as it was"
+    subprocess.run(["git", "apply"], cwd=repo, input=patch.encode(), check=True)
+    assert "a + b" in Path(repo, "add.py").read_text()

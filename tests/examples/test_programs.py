@@ -85,6 +85,34 @@ def test_a_race_takes_the_first_good_one_and_cancels_the_rest() -> None:
     assert len(cancelled) == 2
 
 
+def test_the_first_branch_whose_tests_pass_is_the_patch_and_the_others_are_cancelled() -> None:
+    cancelled: list[str] = []
+    given = {"workspace": "0" * 40, "files": 1, "bytes": 1}
+
+    async def agent(order: str, *, tools: list[str], workspace: dict[str, Any]) -> Any:
+        assert workspace == given, "each branch begins with the folder as it was given"
+        way = order.splitlines()[1]
+        try:
+            if "smallest" not in way and "tests first" not in way:
+                await asyncio.Event().wait()
+            await asyncio.sleep(0.01 * ("tests first" in way))
+        except asyncio.CancelledError:
+            cancelled.append(way)
+            raise
+        return {"answer": "Done.", "workspace": {**given, "files": 1 + ("tests first" in way)}}
+
+    async def shell(command: str, workspace: dict[str, Any], timeout_s: int) -> Any:
+        return {"exit_code": int(workspace["files"] == 1), "stdout": "", "stderr": "1 failed"}
+
+    def diff(workspace: dict[str, Any], base: dict[str, Any]) -> Any:
+        assert base == given
+        return {"diff": f"a patch of {workspace['files']} files", "files": []}
+
+    fakes = {"agent": agent, "python": unused, "shell": shell, "diff": diff}
+    assert played("branches", fakes, repo=given, goal="Mend it") == "a patch of 2 files"
+    assert len(cancelled) == 6
+
+
 def test_a_race_that_nobody_wins_ends_with_why() -> None:
     with pytest.raises(ValueError, match="it is wrong"):
         played(

@@ -21,7 +21,7 @@ from sennit.activities.storage.artifacts import ArtifactStore
 from sennit.activities.storage.workspaces import RunWorkspaces, folder_at
 from sennit.activities.toolbox import Tool, ToolContext
 from sennit.activities.toolbox.errors import SandboxLimit, WorkspaceRefused
-from sennit.activities.toolbox.workspaces import Workspace
+from sennit.workflows.plan.language.workspaces import Workspace
 
 RUN = "default/run"
 Call = Callable[..., Any]

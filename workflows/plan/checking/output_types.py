@@ -95,6 +95,11 @@ class OutputTypes:
     def _of_call(self, call: ToolCall | ModelCall | AgentCall | Program) -> Any:
         if isinstance(call, AgentCall | Program):
             return None
+        if isinstance(call, ModelCall) and call.workspace is not None:
+            return {
+                "type": "object",
+                "properties": {"answer": call.output_schema or {}, "workspace": {"type": "object"}},
+            }
         if isinstance(call, ModelCall):
             return call.output_schema
         return (self._tools.get(call.tool) or {}).get("output_schema")

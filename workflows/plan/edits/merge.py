@@ -11,7 +11,7 @@ from sennit.workflows.plan.language.problems import InvalidPlan, Problem
 from sennit.workflows.plan.language.references import renamed
 from sennit.workflows.plan.limits import MAX_NODES
 
-_BOUND = ("args", "prompt", "media", "goal", "question", "over", "when", "do")
+_BOUND = ("args", "prompt", "media", "workspace", "goal", "question", "over", "when", "do")
 """The fields of a node in which references are read."""
 
 

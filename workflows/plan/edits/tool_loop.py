@@ -8,13 +8,14 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import JsonValue, ValidationError
 
 from sennit.workflows.plan.checking.calls import argument_problems
 from sennit.workflows.plan.checking.symbols import SymbolTable
 from sennit.workflows.plan.language import dependencies
 from sennit.workflows.plan.language.nodes import JoinNode, LlmNode, ModelCall, Node, Plan, ToolNode, Turn
 from sennit.workflows.plan.language.references import literal
+from sennit.workflows.plan.language.workspaces import FIELD, left_by, takes_workspace
 from sennit.workflows.plan.limits import MAX_RESULT_CHARACTERS, MAX_STEM_CHARACTERS, MAX_TURN_CALLS
 
 READER = "read_output"
@@ -29,12 +30,14 @@ def expand_tool_calls(
     transcript: str,
     tools: dict[str, dict[str, Any]],
     outputs: Mapping[str, str] | None = None,
+    workspace: JsonValue = None,
 ) -> Plan:
     """Return the plan with the calls that the turn `name` asks for, and the turn that follows them.
 
     `calls` are `{id, name, arguments}`. What cannot be called is not: the next turn reads why. `transcript` names
     what was said, the calls included. `outputs` are references to what the model may read on in, by the names that it
-    knows them by; without any it cannot.
+    knows them by; without any it cannot. The first call that works in a folder begins with `workspace`, and each
+    further one with the workspace that the call before it has left.
     """
     node = _host(plan, name)
     number = node.turn.number if node.turn is not None else 1
@@ -43,13 +46,18 @@ def expand_tool_calls(
     scope = SymbolTable(plan, {tool: tools[tool] for tool in allowed if tool in tools})
     made: list[Node] = []
     refused: dict[str, str] = {}
+    current = workspace
     for index, call in enumerate(calls):
         place = f"{stem}{number}_{index + 1}"
-        found = _call(scope, place, call, outputs or {}) if index < MAX_TURN_CALLS else "too many calls at once"
+        found: ToolNode | str = "too many calls at once"
+        if index < MAX_TURN_CALLS:
+            found = _call(scope, place, call, outputs or {}, current)
         if isinstance(found, str):
             refused[str(call.get("id", index))] = found
-        else:
-            made.append(found)
+            continue
+        made.append(found)
+        if current is not None and takes_workspace(tools[found.tool]):
+            current = left_by(found.id, tools[found.tool]) or current
     if made:
         ids = tuple(node.id for node in made)
         made.append(JoinNode(id=f"{stem}{number}_all", kind="join", inputs=ids, policy="settled"))
@@ -60,7 +68,9 @@ def expand_tool_calls(
         results=f"${made[-1].id}" if made else "",
         refused=refused,
     )
-    following = node.model_copy(update={"id": f"{stem}{number + 1}", "turn": turn, "needs": (), "when": None})
+    # The next turn is told by which of these calls its folder is: only calls that have succeeded leave one.
+    changes = {"id": f"{stem}{number + 1}", "turn": turn, "needs": (), "when": None, "workspace": workspace}
+    following = node.model_copy(update=changes)
     answer = plan.answer if plan.answer is not None else dependencies.answer_of(plan)
     return plan.model_copy(update={"nodes": (*plan.nodes, *made, following), "answer": answer})
 
@@ -86,8 +96,12 @@ def _stem(plan: Plan, node: LlmNode, generation: int) -> str:
     return stem
 
 
-def _call(scope: SymbolTable, name: str, call: dict[str, Any], outputs: Mapping[str, str]) -> ToolNode | str:
-    """Return the node of one call, or why it is not made. Arguments are data: a `$` in them is text."""
+def _call(
+    scope: SymbolTable, name: str, call: dict[str, Any], outputs: Mapping[str, str], workspace: JsonValue
+) -> ToolNode | str:
+    """Return the node of one call, or why it is not made. Arguments are data: a `$` in them is text. A model names no
+    workspace where it has one.
+    """
     tool, arguments = call.get("name"), call.get("arguments")
     if not isinstance(arguments, dict):
         return "the arguments are no JSON object"
@@ -99,6 +113,8 @@ def _call(scope: SymbolTable, name: str, call: dict[str, Any], outputs: Mapping[
         if asked not in outputs:
             return f"there is no output {asked[:80]!r} to read; there are {', '.join(outputs)}"
         args |= {"node": asked, "output": outputs[asked]}
+    if workspace is not None and takes_workspace((scope.tools or {})[str(tool)]):
+        args |= {FIELD: workspace}
     try:
         node = ToolNode(id=name, kind="tool", tool=str(tool), args=args)
     except ValidationError:

@@ -64,8 +64,8 @@ def stage_place(node: MapNode, position: int) -> Where:
 
 
 def arguments_of(node: Node) -> list[tuple[Where, Any]]:
-    """Return (place in the node, value) of what is bound before a node acts: `args`, `prompt`, `media`, `goal`,
-    `arguments`, a gate's `question`.
+    """Return (place in the node, value) of what is bound before a node acts: `args`, `prompt`, `media`, `workspace`,
+    `goal`, `arguments`, a gate's `question`.
     """
     if node.kind == "gate":
         return [(("question",), node.question)]
@@ -78,6 +78,8 @@ def arguments_of(node: Node) -> list[tuple[Where, Any]]:
         found.append(_bound(where, work))
         if work.kind == "llm" and work.media:
             found.append(((*where, "media"), work.media))
+        if work.kind in ("llm", "agent") and work.workspace is not None:
+            found.append(((*where, "workspace"), work.workspace))
     return found
 
 

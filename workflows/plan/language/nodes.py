@@ -6,7 +6,7 @@ that need the whole plan or the tool catalogue live in `checking/`.
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -28,6 +28,7 @@ from sennit.workflows.plan.language.media import as_media
 from sennit.workflows.plan.language.references import parse_reference
 from sennit.workflows.plan.language.text import format_value, text_bytes
 from sennit.workflows.plan.language.validation_messages import Frozen, by_kind, word_or
+from sennit.workflows.plan.language.workspaces import WorkspaceValue
 from sennit.workflows.plan.limits import (
     MAX_ATTEMPTS,
     MAX_CALL_MEDIA,
@@ -174,7 +175,7 @@ def _media(value: Any) -> Any:
 
 MediaValue = Annotated[JsonValue, AfterValidator(_media)]
 
-_OPTIONAL = ("settings", "messages", "instructions", "media")
+_OPTIONAL = ("settings", "messages", "instructions", "media", "workspace")
 """Fields of a model call that are left out where nothing is set."""
 
 
@@ -184,6 +185,7 @@ class ModelCall(Work):
     `prompt` may hold references; `output_schema` asks for JSON of that shape. `settings` override those of the run and
     of the role. `messages` are turns before the prompt; `instructions` hold for each turn of the loop, beside those of
     the run. `media` are images, PDFs and recordings that the model is shown with the prompt, by reference as a rule.
+    With a `workspace` the tools work in that folder, one call after the other, and the output is `{answer, workspace}`.
     The call fails after a silence of `first_token_timeout` before its reply begins, or of `idle_timeout`
     within it.
     """
@@ -200,6 +202,7 @@ class ModelCall(Work):
     messages: ChatTurns = Field(default=(), max_length=200)
     instructions: str = Field(default="", max_length=32_000)
     media: tuple[MediaValue, ...] = Field(default=(), max_length=MAX_CALL_MEDIA)
+    workspace: WorkspaceValue | None = None
     turn: Turn | None = None
     first_token_timeout: Duration | None = None
     idle_timeout: Duration | None = None
@@ -208,6 +211,12 @@ class ModelCall(Work):
     def _without_unset(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """A call is known by what is written of it, so a field that it does not use is not there."""
         return {name: value for name, value in write(self).items() if name not in _OPTIONAL or value}
+
+    @model_validator(mode="after")
+    def _works_in_its_workspace(self) -> Self:
+        if self.workspace is not None and (not self.tools or self.role == "joiner"):
+            raise ValueError("`workspace` is for a model with `tools` that work in it, and not for a joiner")
+        return self
 
     @property
     def loops(self) -> bool:
@@ -244,7 +253,8 @@ class LlmNode(Placed, ModelCall):
 
 class AgentCall(Work):
     """A sub-agent: a run of its own with a goal, some of this run's tools, and a part of its budget. Its `instructions`
-    stand beside those of this run.
+    stand beside those of this run. With a `workspace` it works in that folder turn by turn, as a model with tools does,
+    and its output is `{answer, workspace}`.
     """
 
     kind: Literal["agent"]
@@ -252,6 +262,7 @@ class AgentCall(Work):
     instructions: str = Field(default="", max_length=32_000)
     tools: tuple[str, ...] | None = None
     budget: Limits | None = None
+    workspace: WorkspaceValue | None = None
 
     @model_serializer(mode="wrap")
     def _without_unset(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:

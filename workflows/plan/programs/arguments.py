@@ -81,7 +81,7 @@ _BEFORE = "messages=(), instructions=None, media=()"
 _SETTINGS = ", ".join(f"{name}=None" for name in (*CallSettings.model_fields, *SILENCES))
 SIGNATURES = {
     "llm": f'prompt, *material, schema=None, role="worker", model=None, tools=(), max_turns=8, {_BEFORE}, {_SETTINGS}',
-    "agent": "goal, *, tools=None, budget=None",
+    "agent": "goal, *, tools=None, budget=None, workspace=None",
     "ask": "question, *material, schema=None",
     "part": "ref, a=0, b=None",
     "sleep": "seconds",

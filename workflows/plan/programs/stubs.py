@@ -55,9 +55,11 @@ async def llm(prompt: str, *material: Any, schema: type[_J], {_LLM}) -> _J: ...
 @overload
 async def llm(prompt: str, *material: Any, schema: Any, {_LLM}) -> Any: ...
 async def agent(
-    goal: str, *, tools: list[str] | None = None, budget: dict[str, Any] | None = None, {_TIMEOUT}
+    goal: str, *, tools: list[str] | None = None, budget: dict[str, Any] | None = None,
+    workspace: dict[str, Any] | None = None, {_TIMEOUT}
 ) -> Any:
-    """Have an agent of its own reach a goal."""
+    """Have an agent of its own reach a goal; with a `workspace` it works in that folder and returns both, `answer` and
+    `workspace`."""
 @overload
 async def ask(question: str, *material: Any, schema: type[_J], {_TIMEOUT}) -> _J:
     """Ask a person, and wait for the answer."""
