@@ -61,7 +61,6 @@ MAX_STEP_CALLS: Final = 1_000  # that one step of a program makes itself: they a
 MAX_SCRIPT_FILES: Final = 50  # of one script: the program and its modules
 MAX_SCRIPT_PROBLEMS: Final = 50  # of one script that people are shown
 MAX_QUOTED_CALLS: Final = 10_000  # of a program: what makes more is not quoted
-MAX_QUOTED_LEVELS: Final = 25  # How often a function is followed into itself while its numbers change
 MAX_CHECKED_PATTERN_CHARACTERS: Final = 200  # of a schema's pattern that a plan is checked against
 MAX_PLAN_PROBLEMS: Final = 100  # of one plan that people are shown
 MAX_EDGES: Final = 100_000  # of one plan: the scheduler's memory and a plan's text grow with them

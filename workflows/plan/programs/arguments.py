@@ -17,7 +17,7 @@ from sennit.workflows.plan.language.validation_messages import describe_errors
 from sennit.workflows.plan.limits import MAX_ATTEMPTS
 from sennit.workflows.plan.programs.endings import without_json
 from sennit.workflows.plan.programs.parsing import expression
-from sennit.workflows.plan.programs.rounds import Rounds, TooLong
+from sennit.workflows.plan.programs.sizes import Sizes
 from sennit.workflows.plan.programs.source import Function, Source
 from sennit.workflows.plan.programs.vocabulary import (
     AS_TASKS,
@@ -116,7 +116,7 @@ class Arguments:
     def __init__(self, source: Source, tools: Collection[str]) -> None:
         self.source = source
         self.tools = tools
-        self._rounds = Rounds(source)
+        self._sizes = Sizes(source)
         self._left = _WORK
         self._signatures: dict[ast.AST, Signature] = {}
 
@@ -280,7 +280,7 @@ class Arguments:
             if name is not None and name not in Limits.model_fields:
                 hint = nearest_or_known(str(name), list(Limits.model_fields))
                 yield "argument", key or limit, f"a budget has no {format_name(str(name))}{hint}"
-            elif (number := self._rounds.number(value, {})) is not None and number < 1 and name is not None:
+            elif (number := self._sizes.number(value)) is not None and number < 1 and name is not None:
                 yield "argument", value, f"a budget of {number} {name} allows nothing: write 1 or more, or leave it out"
 
     def _of_setting(self, name: str, value: ast.expr) -> Found:
@@ -370,15 +370,14 @@ class Arguments:
             if self.source.meaning(tickets.func) is None:
                 yield "argument", tickets, f"`{word}` takes a list of tickets: write `{word}([task(...)])`"
             return
-        try:
-            size = self._rounds.size(tickets, {})
-            number = self._rounds.number(k, {}) if k is not None else None
-        except TooLong:
-            return
-        if word in ("first", NEXT_OF) and not size.most:
+        length = self._sizes.length(tickets)
+        if word in ("first", NEXT_OF) and length == 0:
             yield "argument", tickets, f"`{word}` of no tickets can never end"
-        if number is not None and not 1 <= number <= size.most:
-            of = f" of {size.most} tickets" if size.least == size.most else ""
+        number = self._sizes.number(k) if k is not None else None
+        if number is None:
+            return
+        if number < 1 or (length is not None and number > length):
+            of = f" of {length} tickets" if length is not None else ""
             yield "argument", call, f"`quorum({number}, ...)`{of} can never end: give 1 or more, and as many tickets"
 
 

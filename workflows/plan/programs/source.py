@@ -244,18 +244,28 @@ class Source:
         """Return the module of the script that an expression stands for, "" for any other."""
         if isinstance(value, ast.Attribute):
             package = self.module_named(value.value)
-            name = f"{package}.{value.attr}"
-            is_module = package and self.is_module(name) and self.defined(package, value.attr) is None
-            return name if is_module else ""
+            return self._module_in(package, value.attr) if package else ""
         scope = self.scope_of(value) if isinstance(value, ast.Name) and "." not in value.id else None
         bound = self.bound[scope][value.id] if scope is not None and isinstance(value, ast.Name) else None
+        return self._module_of(bound)
+
+    def _module_in(self, package: str, name: str) -> str:
+        """Return the module of the script that a module has under a name, "" for anything else: one that it imports, or
+        one in the package that it is.
+        """
+        bound = self.defined(package, name)
+        if bound is not None:
+            return self._module_of(bound)
+        return f"{package}.{name}" if self.is_module(f"{package}.{name}") else ""
+
+    def _module_of(self, bound: ast.AST | None) -> str:
+        """Return the module of the script that an import binds, "" for anything else."""
         if not isinstance(bound, ast.alias):
             return ""
         around = self.parents[bound]
         if isinstance(around, ast.ImportFrom):
             module = self.imported_module(around)
-            name = f"{module}.{bound.name}"
-            return name if self.is_module(name) and self.defined(module, bound.name) is None else ""
+            return self._module_in(module, bound.name) if self.is_module(module) else ""
         name = bound.name if bound.asname else bound.name.partition(".")[0]
         return name if self.is_module(name) else ""
 

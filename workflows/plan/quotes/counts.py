@@ -1,68 +1,82 @@
 """How often something is called, from the least to the most, and how such counts add up."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import NamedTuple
-
-from sennit.workflows.plan.programs.rounds import MANY, Size
 
 
 class Count(NamedTuple):
-    """From the least to the most; `more` comes with rounds that cannot be counted."""
+    """From the least to the most; None is no upper bound."""
 
     least: int = 0
-    most: int = 0
-    more: bool = False
+    most: int | None = 0
 
     def __str__(self) -> str:
-        if self.more and not self.most:
-            return "any number"
-        text = f"{self.least:,}" if self.least == self.most else f"{self.least:,} to {self.most:,}"
-        return f"{text} and more" if self.more else text
+        if self.most is None:
+            return f"at least {self.least:,}" if self.least else "any number"
+        if self.least == self.most:
+            return f"{self.least:,}"
+        return f"{self.least:,} to {self.most:,}"
 
-    def times(self, size: Size) -> "Count":
-        """Return the count of so many rounds."""
-        most, more = (size.most, self.more) if size.most < MANY else (size.least, self.more or self.most > 0)
-        return Count(min(self.least * size.least, MANY), min(self.most * most, MANY), more)
+    def times(self, least: int, most: int | None) -> "Count":
+        """Return the count of so many rounds; None is any number of them."""
+        if self.most == 0:
+            return self
+        whole = None if self.most is None or most is None else self.most * most
+        return Count(self.least * least, whole)
 
 
 NONE = Count()
-Counts = dict[str, Count]
-"""Counts by what is called; a name that is not in it is called never."""
-Flow = dict[str, Counts]
-"""What has been called when statements end, by how they end: `next`, `break`, `continue`, `return`, `raise`."""
+ANY = Count(0, None)
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Counts by what is called; a name that is not in it is called never. A `raise` does not come to an end: a run in
+    which it happens does not count for the least.
+    """
+
+    by_name: dict[str, Count] = field(default_factory=dict)
+    ends: bool = True
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.by_name)
+
+    def of(self, name: str) -> Count:
+        """Return how often that is called."""
+        return self.by_name.get(name, NONE)
+
+    def times(self, least: int, most: int | None) -> "Counts":
+        """Return the counts of so many rounds; None is any number of them."""
+        return Counts({name: count.times(least, most) for name, count in self.by_name.items()})
+
+    @property
+    def perhaps(self) -> "Counts":
+        """The counts of what may end early, or never begin."""
+        return Counts({name: count._replace(least=0) for name, count in self.by_name.items()})
+
+
+NOTHING = Counts()
 
 
 def total(*many: Counts) -> Counts:
     """Return the counts of all, one after the other."""
-    found: Counts = {}
+    found: dict[str, Count] = {}
     for counts in many:
-        for name, (least, most, more) in counts.items():
+        for name, count in counts.by_name.items():
             before = found.get(name, NONE)
-            found[name] = Count(min(before.least + least, MANY), min(before.most + most, MANY), before.more or more)
-    return found
+            most = None if before.most is None or count.most is None else before.most + count.most
+            found[name] = Count(before.least + count.least, most)
+    return Counts(found, all(counts.ends for counts in many))
 
 
 def either(*many: Counts) -> Counts:
     """Return the counts of one of them."""
-    names = dict.fromkeys(name for counts in many for name in counts)
-    each = {name: [counts.get(name, NONE) for counts in many] for name in names}
-    return {
-        name: Count(min(one.least for one in found), max(one.most for one in found), any(one.more for one in found))
-        for name, found in each.items()
-    }
-
-
-def perhaps(counts: Mapping[str, Count]) -> Counts:
-    """Return the counts of what may end early, or never begin."""
-    return {name: count._replace(least=0) for name, count in counts.items()}
-
-
-def after(before: Counts, flow: Flow) -> Flow:
-    """Return the flow of what comes after `before`."""
-    return {way: total(before, counts) for way, counts in flow.items()}
-
-
-def merged(*flows: Flow) -> Flow:
-    """Return the flow of one of them."""
-    ways = dict.fromkeys(way for flow in flows for way in flow)
-    return {way: either(*(each[way] for each in flows if way in each)) for way in ways}
+    ending = [counts for counts in many if counts.ends] or many
+    found: dict[str, Count] = {}
+    for name in dict.fromkeys(name for counts in many for name in counts):
+        mosts = [counts.of(name).most for counts in many]
+        known = [most for most in mosts if most is not None]
+        most = max(known) if len(known) == len(mosts) else None
+        found[name] = Count(min(counts.of(name).least for counts in ending), most)
+    return Counts(found, any(counts.ends for counts in many))

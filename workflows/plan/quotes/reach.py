@@ -1,17 +1,17 @@
 """What of a script may run at all: a quote that has not counted all of it says so."""
 
 import ast
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 
 from sennit.workflows.plan.programs.source import Function, Source
 
-_BY_ANY_NAME = ("getattr", "vars", "__dict__", "methodcaller", "attrgetter")
-"""What reads attributes by names that a script may compute."""
+_BY_ANY_NAME = ("getattr", "vars", "globals", "locals", "__dict__", "methodcaller", "attrgetter")
+"""What reads attributes, or names of modules, by names that a script may compute."""
 
 
-def reached(source: Source, skipped: Collection[ast.AST]) -> Iterator[ast.AST]:
+def reached(source: Source) -> Iterator[ast.AST]:
     """Yield each part of a script that may run when its `main` is called, also in ways that nobody can count: methods
-    that a statement or an attribute calls, defaults, decorators. What is `skipped` is left out with all in it.
+    that a statement or an attribute calls, defaults, decorators.
     """
     methods = _methods(source)
     main = source.top.get("main")
@@ -20,9 +20,10 @@ def reached(source: Source, skipped: Collection[ast.AST]) -> Iterator[ast.AST]:
     waiting: list[ast.AST] = [statement for statement in statements if not _is_definition(statement)]
     waiting += [main] if main is not None else []
     begun = set[ast.AST]()
+    is_any_called = False
     while waiting:
         node = waiting.pop()
-        if node in begun or node in skipped:
+        if node in begun:
             continue
         begun.add(node)
         yield node
@@ -36,8 +37,11 @@ def reached(source: Source, skipped: Collection[ast.AST]) -> Iterator[ast.AST]:
             waiting += [meaning] if meaning is not None and _is_definition(meaning) else []
         elif isinstance(node, ast.alias):
             name = node.name
-        if name in _BY_ANY_NAME:
-            waiting += [method for named in methods.values() for method in named]
+        is_module = isinstance(node, ast.Name) and source.module_named(node) != ""
+        # What a script does with a module as a value, or with any name, may call anything that has a name.
+        if (name in _BY_ANY_NAME or is_module) and not is_any_called:
+            is_any_called = True
+            waiting += [each for each in source.nodes if isinstance(each, Function) and _has_public_name(source, each)]
         # A function that is defined here runs where its name is read, and is found there.
         children = ast.iter_child_nodes(node)
         if isinstance(node, ast.ClassDef):
@@ -52,6 +56,11 @@ def _methods(source: Source) -> dict[str, list[Function]]:
         if isinstance(node, Function) and isinstance(source.parents[node], ast.ClassDef):
             methods.setdefault(node.name, []).append(node)
     return methods
+
+
+def _has_public_name(source: Source, function: ast.AST) -> bool:
+    """Whether a function is a method, or stands at the top of its module."""
+    return isinstance(source.parents[function], ast.ClassDef | ast.Module)
 
 
 def _is_definition(node: ast.AST) -> bool:
