@@ -38,6 +38,7 @@ from sennit.workflows.messages.converter import cause_of
 
 _THREADS = 32  # for the artifact store and names of hosts; tools have their own
 _CHECK_INTERVAL = 5.0
+_LISTED_WITHIN = 5  # looks, one a second: a server lists a new build a moment after its first poll
 _FULL_CHECK = 12  # one of so many asks more than whether the server answers
 _WITHOUT_END = timedelta(days=7)  # the drain is timed here: when tools are to blame, it takes as long as they do
 _HEARTBEAT = timedelta(seconds=1)  # a cancellation reaches an activity only with a heartbeat
@@ -213,9 +214,11 @@ class WorkerProcess:
         readiness.reason = "not polling yet"
         while not all(worker.is_running for worker in workers):  # noqa: ASYNC110 - the SDK has no event for it
             await asyncio.sleep(0.01)
-        readiness.reason = None
+        check = self._check(client, readiness)
+        reason = await _unlisted(check)
+        _report(readiness, reason)
         log.info(
-            "worker ready",
+            "worker ready" if reason is None else "worker polls",
             role=self.role.name,
             queues=self.role.queues,
             address=self.address,
@@ -227,11 +230,10 @@ class WorkerProcess:
             health=probes,
             seconds=round(time.monotonic() - self.started, 2),
         )
-        show, check = tool_gauges(), self._check(client, readiness)
+        show = tool_gauges()
         if self.work.warm_up is not None:
             asyncio.get_running_loop().run_in_executor(None, self.work.warm_up)
         turn = 0
-        reason: str | None = None
         threads = self.work.threads
         while True:
             if threads and (exhausted := threads.exhausted):
@@ -243,10 +245,21 @@ class WorkerProcess:
                 note_imported(self.settings.imported, self.settings.tools, self.settings.tools_path)
             turn += 1
             standing, reason = reason, await check.lost()
+            if reason is None and standing:
+                reason = await check.unlisted()
             if reason is None and (standing or turn % _FULL_CHECK == 0):
                 reason = await self._no_store(readiness) or await check.obstacle()
                 readiness.note = await self._note(check)
             _report(readiness, reason)
+
+
+async def _unlisted(check: ServerCheck) -> str | None:
+    """Return why the server does not list the build of a worker that polls, a few seconds after it has begun to."""
+    for _ in range(_LISTED_WITHIN):
+        if await check.unlisted() is None:
+            return None
+        await asyncio.sleep(1)
+    return await check.unlisted()
 
 
 def build_worker(

@@ -4,12 +4,14 @@ import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from temporalio.api.deployment.v1 import WorkerDeploymentVersion
 from temporalio.api.enums.v1 import TaskQueueType
 from temporalio.api.taskqueue.v1 import TaskQueue
 from temporalio.api.workflowservice.v1 import (
     DescribeNamespaceRequest,
     DescribeTaskQueueRequest,
     DescribeWorkerDeploymentRequest,
+    DescribeWorkerDeploymentVersionRequest,
     GetSystemInfoRequest,
 )
 from temporalio.client import Client
@@ -63,6 +65,38 @@ class ServerCheck:
                 remedy = "check TEMPORAL_API_KEY and the certificates of TEMPORAL_TLS_*"
                 return f"Temporal at {self.address} refuses this worker: {problem.message}; {remedy}"
             return self._lost(problem)  # of other errors nothing follows
+
+    async def unlisted(self) -> str | None:
+        """Return why the server gives this worker no runs although it polls: it does not list its build. None if it
+        does, or if the worker serves no version.
+
+        A server that has as many builds as it takes refuses the polls of another one, and the SDK repeats them quietly.
+        """
+        if self.version is None:
+            return None
+        deployment, build = self.version
+        request = DescribeWorkerDeploymentVersionRequest(
+            namespace=self.client.namespace,
+            deployment_version=WorkerDeploymentVersion(deployment_name=deployment, build_id=build),
+        )
+        try:
+            await self.client.workflow_service.describe_worker_deployment_version(request, timeout=_LIMIT)
+        except RPCError as problem:
+            if problem.status != RPCStatusCode.NOT_FOUND:
+                return None
+            known = await self._known_builds(deployment)
+            remedy = f"if that is the most it takes, delete old ones with `sennit setup --prune {deployment}`"
+            return f"the server does not list {deployment}:{build}, and gives it no runs; it lists {known}: {remedy}"
+        return None
+
+    async def _known_builds(self, deployment: str) -> str:
+        request = DescribeWorkerDeploymentRequest(namespace=self.client.namespace, deployment_name=deployment)
+        try:
+            there = await self.client.workflow_service.describe_worker_deployment(request, timeout=_LIMIT)
+        except RPCError:
+            return "no build"
+        count = len(there.worker_deployment_info.version_summaries)
+        return f"{count} other build{'s' * (count != 1)}"
 
     async def note(self) -> str:
         """Return what is missing that workers can do without; empty for nothing."""

@@ -1,4 +1,4 @@
-"""Makes a version of the workflow workers the current one, and moves the runs that wait to it."""
+"""Makes a version of the workflow workers the current one, moves the runs that wait to it, and deletes old ones."""
 
 import asyncio
 import re
@@ -6,8 +6,10 @@ import uuid
 from dataclasses import dataclass
 
 from temporalio.api.batch.v1 import BatchOperationSignal
-from temporalio.api.enums.v1 import RoutingConfigUpdateState
+from temporalio.api.deployment.v1 import WorkerDeploymentVersion
+from temporalio.api.enums.v1 import RoutingConfigUpdateState, WorkerDeploymentVersionStatus
 from temporalio.api.workflowservice.v1 import (
+    DeleteWorkerDeploymentVersionRequest,
     DescribeWorkerDeploymentRequest,
     SetWorkerDeploymentCurrentVersionRequest,
     StartBatchOperationRequest,
@@ -60,6 +62,47 @@ async def promote(client: Client, version: Version) -> int:
         if error.status == RPCStatusCode.FAILED_PRECONDITION:
             raise Refused(error.message) from None
         raise error_of(error) from None
+
+
+async def prune(client: Client, deployment: str) -> dict[str, str]:
+    """Delete the builds of a deployment that no run needs any more, as far as the server knows that. Returns why it has
+    kept the others, by build, with nothing for those that are deleted.
+
+    A server calls a build drained some minutes after its last run has ended, and deletes none whose workers have
+    polled within five minutes. Doing it again deletes what is left. Raises SennitError.
+    """
+    request = DescribeWorkerDeploymentRequest(namespace=client.namespace, deployment_name=deployment)
+    try:
+        there = await client.workflow_service.describe_worker_deployment(request, retry=True)
+    except RPCError as error:
+        if error.status == RPCStatusCode.NOT_FOUND:
+            raise Refused(f"namespace {client.namespace} has no deployment {deployment}") from None
+        raise error_of(error) from None
+    kept = dict[str, str]()
+    for version in there.worker_deployment_info.version_summaries:
+        build = version.deployment_version.build_id
+        if version.status == WorkerDeploymentVersionStatus.WORKER_DEPLOYMENT_VERSION_STATUS_DRAINED:
+            kept[build] = await _delete(client, Version(deployment, build))
+        else:
+            state = WorkerDeploymentVersionStatus.Name(version.status)
+            kept[build] = f"it is {state.removeprefix('WORKER_DEPLOYMENT_VERSION_STATUS_').lower()}"
+    return kept
+
+
+async def _delete(client: Client, version: Version) -> str:
+    """Delete a version, and return why the server does not, or nothing."""
+    request = DeleteWorkerDeploymentVersionRequest(
+        namespace=client.namespace,
+        deployment_version=WorkerDeploymentVersion(deployment_name=version.deployment, build_id=version.build),
+        identity=client.identity,
+    )
+    try:
+        await client.workflow_service.delete_worker_deployment_version(request, retry=True)
+    except RPCError as error:
+        if error.status == RPCStatusCode.FAILED_PRECONDITION:
+            return error.message
+        raise error_of(error) from None
+    return ""
 
 
 async def _current(client: Client, deployment: str) -> str | None:

@@ -1,5 +1,5 @@
 """`sennit setup`: prepare a namespace, create the artifact store, limit how often all workers together may call a model
-provider, and promote a version of the workers.
+provider, promote a version of the workers, and delete those that no run needs any more.
 
 It creates the namespace and the search attributes it lacks, and names the lists of runs that these make possible. With
 `--store` it only creates the store of workers with this environment. You have to ask for that, because nobody can tell
@@ -20,7 +20,7 @@ from temporalio.service import RPCError, RPCStatusCode
 
 from sennit.starter.client.client import Sennit
 from sennit.starter.client.connection import TemporalServer, configured_server
-from sennit.starter.client.deployment import Version, promote
+from sennit.starter.client.deployment import Version, promote, prune
 from sennit.starter.client.errors import Exit, Refused, SennitError
 from sennit.starter.client.runs import WORKFLOW_TYPE
 from sennit.starter.client.server_errors import error_of
@@ -61,6 +61,8 @@ def add_arguments(parser: Parser) -> None:
     parser.add_argument("--store", action="store_true", help=store_help)
     promote_help = "give new runs, and those that wait, to this version of the workflow workers"
     parser.add_argument("--promote", metavar="DEPLOYMENT:BUILD", help=promote_help)
+    prune_help = "have the server forget the versions of this deployment that no run needs any more"
+    parser.add_argument("--prune", metavar="DEPLOYMENT", help=prune_help)
 
 
 async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
@@ -109,6 +111,14 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
         lines.append(_promotion_line(args.promote, moving))
         data["promoted"] = args.promote
         data["moving"] = moving
+    if args.prune:
+        builds = await prune(sennit.client, args.prune)
+        for build, why in builds.items():
+            fate = "is deleted"
+            if why:
+                fate = f"stays: {why}"
+            lines.append(f"{args.prune}:{build} {fate}")
+        data["builds"] = dict(builds)
     lines += ["", *view_lines(server)]
     data["views"] = {name: {"query": query, "url": server.list_link(query)} for name, query in VIEWS.items()}
     terminal.result("\n".join(lines), data)
@@ -117,7 +127,7 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
 
 async def _create_store(args: argparse.Namespace, terminal: Terminal) -> Exit:
     """Create the artifact store, and ask no server: without a store of its own a local stack does not even start."""
-    if args.rates or args.promote:
+    if args.rates or args.promote or args.prune:
         raise Refused("--store creates the artifact store and does nothing else; run `sennit setup` again for the rest")
     environment: Mapping[str, str] = os.environ
     try:
