@@ -11,6 +11,8 @@ from sennit.workflows.drawing.text import CELL, clip, clip_name, escaped, text_a
 
 MAX_CURVES = 40
 """More links than these are straight, which saves bytes."""
+_MIN_SHARING_NAMES = 5
+_FAINT_LINES = "fill='none' stroke='currentColor' stroke-opacity='.45'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,15 @@ class Mark:
     title: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class _Name:
+    """The name of a node as it is shown, and where it begins."""
+
+    x: int
+    y: int
+    text: str
+
+
 class Diagram:
     """The part of a drawing that depends on the graph alone. Made once for each graph: it is most of the work."""
 
@@ -42,67 +53,74 @@ class Diagram:
         self.layout = layout
         self.nodes = nodes
         self.with_badges = with_badges
-        self.rows = rows_of(layout, [node.name for node in nodes], [node.group for node in nodes])
+        names = [node.name for node in nodes]
+        self.rows = rows_of(layout, names, [node.group for node in nodes])
         if layout.whole:
-            self.frame = frame_of(layout, [node.name for node in nodes], [node.description for node in nodes])
+            self.frame = frame_of(layout, names, [node.description for node in nodes])
             self._edges = _edges(self.frame.edges, self.frame.ends, nodes, self.frame.down) + _grids(self.frame)
             self._names = _names(self.frame, nodes, with_badges)
 
     def elements(self, marks: Sequence[Mark], badge_positions: BadgePositions, left: int, top: int) -> str:
         """Return the elements of the graph, moved by `left` and `top`, and add where badges go to `badge_positions`."""
         boxes = self.frame.boxes[: len(marks)]
+        by_status: dict[str, list[tuple[Mark, Box]]] = {}
+        for mark, box in zip(marks, boxes, strict=True):
+            by_status.setdefault(mark.status, []).append((mark, box))
+            centre = (box.x + left + BADGE // 2, box.y + top + box.height // 2)
+            badge_positions.setdefault(mark.status, []).append(centre)
+
+        # Lines lie below the boxes, and texts above them.
         parts = [self._edges]
         for status, style in STYLES.items():
-            members = [(mark, box) for mark, box in zip(marks, boxes, strict=True) if mark.status == status]
-            if not members:
-                continue
-            parts.append(_boxes(members, style, animated=status == "running"))
-            for _, box in members:
-                centre = (box.x + left + BADGE // 2, box.y + top + box.height // 2)
-                badge_positions.setdefault(status, []).append(centre)
+            if status in by_status:
+                parts.append(_boxes(by_status[status], style, animated=status == "running"))
         parts.append(self._names)
         if self.frame.two_lines:
             parts.append(_notes(marks, boxes))
-        return f"<g transform='translate({left} {top})'>{''.join(parts)}</g>"
+        drawn = "".join(parts)
+        return f"<g transform='translate({left} {top})'>{drawn}</g>"
 
 
 def _edges(layout: Layout, boxes: Sequence[Box], nodes: Sequence[Node], down: bool) -> str:
     """Return the links with an arrowhead where they reach a node."""
     solid: list[str] = []
     dotted: list[str] = []
-    straight = len(layout.links) > MAX_CURVES
+    # Several links may reach a node: it has one arrowhead.
+    tips: dict[int, tuple[int, int]] = {}
+    is_straight = len(layout.links) > MAX_CURVES
     for source, target in layout.links:
-        line = _line(boxes[source], boxes[target], down, straight=straight)
-        is_dotted = source < layout.count and target in nodes[source].dotted
-        if is_dotted:
+        line = _line(boxes[source], boxes[target], down, straight=is_straight)
+        if source < layout.count and target in nodes[source].dotted:
             dotted.append(line)
         else:
             solid.append(line)
+        if target < layout.count:
+            tips[target] = _entry(boxes[target], down)
 
     # Where a long edge crosses a layer, its lane is as long as the layer is deep.
     for layer in layout.layers:
         solid += [_through(boxes[cell], down) for cell in layer if cell >= layout.count]
 
     # All lines of one kind are one path: the board must stay small.
-    paths: list[str] = []
+    paths = ""
     if solid:
-        paths.append(f"<path d='{''.join(solid)}'/>")
+        path = "".join(solid)
+        paths += f"<path d='{path}'/>"
     if dotted:
-        paths.append(f"<path stroke-dasharray='2 5' d='{''.join(dotted)}'/>")
+        path = "".join(dotted)
+        paths += f"<path stroke-dasharray='2 5' d='{path}'/>"
     if not paths:
         return ""
+    return f"<g {_FAINT_LINES}>{paths}</g>{_heads(list(tips.values()), down)}"
 
-    # Several links may reach a node: it has one arrowhead.
-    reached = dict.fromkeys([target for _, target in layout.links if target < layout.count])
-    tips = [_entry(boxes[node], down) for node in reached]
-    name, outline = "r", "-8-4v8"
+
+def _heads(tips: Sequence[tuple[int, int]], down: bool) -> str:
+    """Return an arrowhead at each tip, in the direction of the layers."""
+    name = "r"
+    outline = "-8-4v8"
     if down:
-        name, outline = "d", "-4-8h8"
-    heads = _heads(name, outline, tips)
-    return f"<g fill='none' stroke='currentColor' stroke-opacity='.45'>{''.join(paths)}</g>{heads}"
-
-
-def _heads(name: str, outline: str, tips: Sequence[tuple[int, int]]) -> str:
+        name = "d"
+        outline = "-4-8h8"
     return markers(name, "fill='currentColor' fill-opacity='.6'", f"<path d='M0 0l{outline}z'/>", tips)
 
 
@@ -110,8 +128,10 @@ def _grids(frame: Frame) -> str:
     """Return a line around each grid of nodes, to which their common links lead."""
     if not frame.grids:
         return ""
-    lines = [f"<rect x='{box.x}' y='{box.y}' width='{box.width}' height='{box.height}'/>" for box in frame.grids]
-    return f"<g fill='none' stroke='currentColor' stroke-opacity='.45'>{''.join(lines)}</g>"
+    lines = ""
+    for box in frame.grids:
+        lines += f"<rect x='{box.x}' y='{box.y}' width='{box.width}' height='{box.height}'/>"
+    return f"<g {_FAINT_LINES}>{lines}</g>"
 
 
 def _entry(box: Box, down: bool) -> tuple[int, int]:
@@ -141,7 +161,8 @@ def _line(source: Box, target: Box, down: bool, *, straight: bool) -> str:
     end_x, end_y = _entry(target, down)
     if straight:
         return f"M{x} {y}L{end_x} {end_y}"
-    right, below = end_x - x, end_y - y
+    right = end_x - x
+    below = end_y - y
     if down:
         half = below // 2
         curve = f"0 {half} {right} {half} {right} {below}"
@@ -153,27 +174,27 @@ def _line(source: Box, target: Box, down: bool, *, straight: bool) -> str:
 
 def _boxes(members: Sequence[tuple[Mark, Box]], style: Style, *, animated: bool) -> str:
     """Return the boxes of one status. A box with a title is an element of its own; all others are one path."""
-    untitled: list[str] = []
-    titled: list[str] = []
-    bars: list[str] = []
+    untitled = ""
+    titled = ""
+    bars = ""
     for mark, box in members:
         outline = f"M{box.x} {box.y}h{box.width}v{box.height}h-{box.width}z"
         if mark.title:
-            titled.append(f"<path d='{outline}'><title>{escaped(mark.title)}</title></path>")
+            titled += f"<path d='{outline}'><title>{escaped(mark.title)}</title></path>"
         else:
-            untitled.append(outline)
+            untitled += outline
         if mark.share:
             length = round((box.width - 8) * mark.share)
-            bars.append(f"M{box.x + 4} {box.y + box.height - 4}h{length}")
+            bars += f"M{box.x + 4} {box.y + box.height - 4}h{length}"
 
-    parts: list[str] = []
+    inside = ""
     if animated:
-        parts.append(ANIMATION)
+        inside += ANIMATION
     if untitled:
-        parts.append(f"<path d='{''.join(untitled)}'/>")
-    drawn = f"<g {style.ink} {style.box}>{''.join(parts + titled)}</g>"
+        inside += f"<path d='{untitled}'/>"
+    drawn = f"<g {style.ink} {style.box}>{inside}{titled}</g>"
     if bars:
-        drawn += f"<path stroke='{style.colour}' stroke-width='4' d='{''.join(bars)}'/>"
+        drawn += f"<path stroke='{style.colour}' stroke-width='4' d='{bars}'/>"
     return drawn
 
 
@@ -181,19 +202,18 @@ def _names(frame: Frame, nodes: Sequence[Node], with_badges: bool) -> str:
     """Return the texts, through which the pointer reaches the boxes below."""
     indent = BADGE if with_badges else PADDING
     baseline = 21 if frame.two_lines else 20
-    names: dict[int, list[tuple[int, int, str]]] = {}
+    layers: dict[int, list[_Name]] = {}
     descriptions: list[str] = []
     for node, box in zip(nodes, frame.boxes, strict=False):
-        left, base = box.x + indent, box.y + baseline
-        shared_coordinate = base if frame.down else left
-        name = (left, base, clip_name(node.name, frame.name_room))
-        names.setdefault(shared_coordinate, []).append(name)
+        name = _Name(box.x + indent, box.y + baseline, clip_name(node.name, frame.name_room))
+        layer = name.y if frame.down else name.x
+        layers.setdefault(layer, []).append(name)
         if frame.two_lines and node.description:
-            room = (box.x + box.width - PADDING - left) / (CELL * SMALL)
+            room = (box.x + box.width - PADDING - name.x) / (CELL * SMALL)
             description = clip(node.description, room)
-            descriptions.append(text_at(left / SMALL, (base + 19) / SMALL, description))
-    layers = [_layer_names(layer, frame.down) for layer in names.values()]
-    return f"<g pointer-events='none'>{''.join(layers)}{_small(descriptions)}</g>"
+            descriptions.append(text_at(name.x / SMALL, (name.y + 19) / SMALL, description))
+    names = "".join(_layer_names(layer, frame.down) for layer in layers.values())
+    return f"<g pointer-events='none'>{names}{_small(descriptions)}</g>"
 
 
 def _notes(marks: Sequence[Mark], boxes: Sequence[Box]) -> str:
@@ -201,7 +221,8 @@ def _notes(marks: Sequence[Mark], boxes: Sequence[Box]) -> str:
     notes: list[str] = []
     for mark, box in zip(marks, boxes, strict=True):
         if mark.note:
-            right, base = (box.x + box.width - PADDING) / SMALL, (box.y + 21) / SMALL
+            right = (box.x + box.width - PADDING) / SMALL
+            base = (box.y + 21) / SMALL
             notes.append(text_at(right, base, clip(mark.note, NOTE), " text-anchor='end'"))
     return _small(notes)
 
@@ -209,18 +230,21 @@ def _notes(marks: Sequence[Mark], boxes: Sequence[Box]) -> str:
 def _small(texts: Sequence[str]) -> str:
     if not texts:
         return ""
-    return f"<g transform='scale({SMALL})' fill-opacity='.75'>{''.join(texts)}</g>"
+    inside = "".join(texts)
+    return f"<g transform='scale({SMALL})' fill-opacity='.75'>{inside}</g>"
 
 
-def _layer_names(names: Sequence[tuple[int, int, str]], down: bool) -> str:
+def _layer_names(names: Sequence[_Name], down: bool) -> str:
     """Return the names of one layer. Many names share the coordinate that they have in common, which saves bytes."""
-    if len(names) < 5:
-        return "".join([text_at(x, y, name) for x, y, name in names])
-    layer_x, layer_y, _ = names[0]
+    texts = ""
+    if len(names) < _MIN_SHARING_NAMES:
+        for name in names:
+            texts += text_at(name.x, name.y, name.text)
+        return texts
     if down:
-        moved = [text_at(x, 0, name) for x, _, name in names]
-        shift = f"0 {layer_y}"
-    else:
-        moved = [text_at(0, y, name) for _, y, name in names]
-        shift = f"{layer_x} 0"
-    return f"<g transform='translate({shift})'>{''.join(moved)}</g>"
+        for name in names:
+            texts += text_at(name.x, 0, name.text)
+        return f"<g transform='translate(0 {names[0].y})'>{texts}</g>"
+    for name in names:
+        texts += text_at(0, name.y, name.text)
+    return f"<g transform='translate({names[0].x} 0)'>{texts}</g>"

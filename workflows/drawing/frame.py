@@ -75,6 +75,13 @@ class _Grid:
     def height(self, box: int) -> int:
         return self.rows * (box + _GRID_GAP) + _GRID_GAP
 
+    def box(self, place: int, around: Box, height: int) -> Box:
+        """Return the box of one of the nodes, given that of the grid."""
+        row, column = divmod(place, self.columns)
+        x = around.x + _GRID_GAP + column * (self.size + _GRID_GAP)
+        y = around.y + _GRID_GAP + row * (height + _GRID_GAP)
+        return Box(x, y, self.size, height)
+
 
 def frame_of(layout: Layout, names: Sequence[str], descriptions: Sequence[str]) -> Frame:
     """Return the most legible frame: names are shortened and layers become rows if the page is too narrow, or for a
@@ -86,11 +93,15 @@ def frame_of(layout: Layout, names: Sequence[str], descriptions: Sequence[str]) 
     for two_lines, room in _BOX_STYLES:
         if two_lines and layout.count > MAX_TWO_LINE_NODES:
             continue
-        texts = zip(names, descriptions, strict=True)
-        sizes = [_width(name, description, room, two_lines) for name, description in texts]
-        in_columns, in_rows = _width_in_columns(layout, sizes), _width_in_rows(layout, sizes)
+        sizes = []
+        for name, description in zip(names, descriptions, strict=True):
+            sizes.append(_width(name, description, room, two_lines))
+        in_columns = _width_in_columns(layout, sizes)
+        in_rows = _width_in_rows(layout, sizes)
         # A second line is small already: boxes with one may not shrink.
-        scale = 1.0 if two_lines else _READABLE_SCALE
+        scale = _READABLE_SCALE
+        if two_lines:
+            scale = 1.0
         if grids or min(in_columns, in_rows) * scale <= PAGE:
             break
     if grids:
@@ -122,33 +133,45 @@ def _with_cells(layout: Layout, grids: Sequence[Sequence[int]]) -> Layout:
     for layer in layout.layers:
         kept = [cell for cell in layer if cell not in inside]
         layers.append(kept)
-    links = [link for link in layout.links if not (link[0] in inside or link[1] in inside)]
+    links: list[tuple[int, int]] = []
+    for source, target in layout.links:
+        if source not in inside and target not in inside:
+            links.append((source, target))
     return Layout(layout.count, layers, links)
 
 
 def _placed(layout: Layout, grids: Sequence[list[int]], sizes: Sequence[int]) -> dict[int, _Grid]:
     """Return the grids by their first cells, each as wide as the page lets it be beside the others of its layer."""
+    layer_of: dict[int, list[int]] = {}
+    for layer in layout.layers:
+        layer_of |= dict.fromkeys(layer, layer)
     placed = {}
     for members in grids:
-        layer = next(layer for layer in layout.layers if members[0] in layer)
-        others = [sizes[cell] + _GAPS[1][1] for cell in layer if cell < layout.count and cell not in members]
+        room = PAGE - _GRID_GAP
+        for cell in layer_of[members[0]]:
+            if cell < layout.count and cell not in members:
+                room -= sizes[cell] + _GAPS[1][1]
         size = max(sizes[cell] for cell in members)
-        room = (PAGE - sum(others) - _GRID_GAP) // (size + _GRID_GAP)
-        placed[members[0]] = _Grid(members, size, max(2, min(room, len(members))))
+        columns = min(room // (size + _GRID_GAP), len(members))
+        placed[members[0]] = _Grid(members, size, max(2, columns))
     return placed
 
 
 def _width(name: str, description: str, room: int, two_lines: bool) -> int:
     shown = min(cells(name), room) * CELL
     if two_lines:
-        shown = max(shown + (NOTE + 1) * CELL * SMALL, min(cells(description), 26) * CELL * SMALL)
+        with_note = shown + (NOTE + 1) * CELL * SMALL
+        second_line = min(cells(description), 26) * CELL * SMALL
+        shown = max(with_note, second_line)
     return BADGE + ceil(shown) + PADDING
 
 
 def _width_in_columns(layout: Layout, sizes: Sequence[int]) -> int:
     between = _GAPS[0][0]
-    depths = [_deepest(layer, sizes) + between for layer in layout.layers]
-    return sum(depths) - between
+    width = -between
+    for layer in layout.layers:
+        width += _deepest(layer, sizes) + between
+    return width
 
 
 def _width_in_rows(layout: Layout, sizes: Sequence[int]) -> int:
@@ -157,7 +180,9 @@ def _width_in_rows(layout: Layout, sizes: Sequence[int]) -> int:
     for layer in layout.layers:
         width = 0
         for cell in layer:
-            extent = sizes[cell] if cell < layout.count else _LANE
+            extent = _LANE
+            if cell < layout.count:
+                extent = sizes[cell]
             width += extent + gap
         widest = max(widest, width)
     return widest
@@ -173,41 +198,51 @@ def _frame(
     height = 50 if two_lines else 30
     between, gap = _GAPS[down]
 
-    # How much room each cell takes across its layer: a node its box, a lane a line, a grid all of its nodes.
-    last_cell = max([cell for layer in layout.layers for cell in layer], default=-1)
-    across = [float(_LANE)] * max(last_cell + 1, layout.count)
-    for node in range(layout.count):
-        across[node] = float(sizes[node] if down else height)
-    for cell, grid in grids.items():
-        across[cell] = float(grid.width)
-
     # Layer by layer, the boxes of its cells.
+    across = _extents(layout, sizes, down, height, grids)
     middles = positions(layout, across, gap)
     boxes = [Box(0, 0, 0, 0)] * len(across)
     edge = 0
+    right = 0
+    bottom = 0
     for layer in layout.layers:
-        heights = [grids[cell].height(height) for cell in layer if cell in grids]
-        depth = max([height if down else _deepest(layer, sizes), *heights])
+        depth = height
+        if not down:
+            depth = _deepest(layer, sizes)
         for cell in layer:
-            start, extent = round(middles[cell] - across[cell] / 2), round(across[cell])
+            if cell in grids:
+                depth = max(depth, grids[cell].height(height))
+        for cell in layer:
+            start = round(middles[cell] - across[cell] / 2)
+            extent = round(across[cell])
             is_beside_grid = bool(grids) and cell < layout.count and cell not in grids
             if is_beside_grid:
-                boxes[cell] = Box(start, edge + (depth - height) // 2, extent, height)
+                box = Box(start, edge + (depth - height) // 2, extent, height)
             elif down:
-                boxes[cell] = Box(start, edge, extent, depth)
+                box = Box(start, edge, extent, depth)
             else:
-                boxes[cell] = Box(edge, start, depth, extent)
+                box = Box(edge, start, depth, extent)
+            boxes[cell] = box
+            right = max(right, box.x + box.width)
+            bottom = max(bottom, box.y + box.height)
         edge += depth + between
-    right = max([box.x + box.width for box in boxes], default=0)
-    bottom = max([box.y + box.height for box in boxes], default=0)
 
     # Links lead to the whole grid, so its box is kept before its nodes get theirs.
     ends = list(boxes)
     for cell, grid in grids.items():
-        left, top = ends[cell].x + _GRID_GAP, ends[cell].y + _GRID_GAP
         for place, member in enumerate(grid.cells):
-            row, column = divmod(place, grid.columns)
-            x = left + column * (grid.size + _GRID_GAP)
-            y = top + row * (height + _GRID_GAP)
-            boxes[member] = Box(x, y, grid.size, height)
+            boxes[member] = grid.box(place, ends[cell], height)
     return Frame(boxes, right, bottom, down, room, two_lines, layout, ends, [ends[cell] for cell in grids])
+
+
+def _extents(layout: Layout, sizes: Sequence[int], down: bool, height: int, grids: Mapping[int, _Grid]) -> list[float]:
+    """Return how much room each cell takes across its layer: a node its box, a lane a line, a grid all of its nodes."""
+    last_cell = layout.count - 1
+    for layer in layout.layers:
+        last_cell = max(last_cell, max(layer, default=-1))
+    extents = [float(_LANE)] * (last_cell + 1)
+    for node in range(layout.count):
+        extents[node] = float(sizes[node] if down else height)
+    for cell, grid in grids.items():
+        extents[cell] = float(grid.width)
+    return extents

@@ -43,27 +43,35 @@ def flow_of(graph: Graph) -> tuple[list[int], list[list[int]]]:
     comes after what it has read, and what waits for a program or a task comes after its last calls.
     """
     shown = [node for node, spec in enumerate(graph.specs) if spec.is_shown]
-    place = {node: number for number, node in enumerate(shown)}
-    read: dict[int, list[int]] = {}
-    found = []
+    places = {node: place for place, node in enumerate(shown)}
+    read_by_step: dict[int, list[int]] = {}
+    flow: list[list[int]] = []
     for node in shown:
         spec = graph.specs[node]
-        sources = [end for source in (*graph.deps[node], *spec.inputs) for end in _ends(graph, source)]
+        sources: list[int] = []
+        for source in (*graph.deps[node], *spec.inputs):
+            sources += _ends(graph, source)
         if node in graph.predecessor:
             sources.append(graph.predecessor[node])
+
+        # A call of a program that reads no other node comes after what the step that made it has read.
         if spec.maker >= 0 and not sources:
-            if spec.maker not in read:
-                read[spec.maker] = _read_by(graph, spec.maker)
-            sources = read[spec.maker]
-        found.append([place[source] for source in sources if source in place])
-    return shown, found
+            if spec.maker not in read_by_step:
+                read_by_step[spec.maker] = _read_by(graph, spec.maker)
+            sources = read_by_step[spec.maker]
+        flow.append([places[source] for source in sources if source in places])
+    return shown, flow
 
 
 def _ends(graph: Graph, node: int) -> list[int]:
     """Return the nodes by which a node ends: the last calls of a program, the node itself of any other."""
     last = _last(graph, node, "program")
-    calls = graph.specs[last].inputs if last != node else ()
-    return [end for call in calls for end in _ends(graph, call)] or [node]
+    if last == node:
+        return [node]
+    ends: list[int] = []
+    for call in graph.specs[last].inputs:
+        ends += _ends(graph, call)
+    return ends or [node]
 
 
 def _read_by(graph: Graph, step: int) -> list[int]:
@@ -71,7 +79,10 @@ def _read_by(graph: Graph, step: int) -> list[int]:
     spec = graph.specs[step]
     if not spec.is_step:
         return [step]
-    return [end for node in spec.inputs for end in _ends(graph, _last(graph, node, "llm"))]
+    read: list[int] = []
+    for node in spec.inputs:
+        read += _ends(graph, _last(graph, node, "llm"))
+    return read
 
 
 def _last(graph: Graph, node: int, kind: Kind) -> int:
@@ -84,11 +95,13 @@ def _last(graph: Graph, node: int, kind: Kind) -> int:
 def levels(sources: Sequence[Sequence[int]]) -> list[int]:
     """Return each node's layer: as early as the nodes it comes after allow. Nodes of a cycle are in layer 0."""
     level = [0] * len(sources)
-    missing = [len(some) for some in sources]
+    missing = list(map(len, sources))
     targets: list[list[int]] = [[] for _ in sources]
-    for node, some in enumerate(sources):
-        for source in some:
+    for node, before in enumerate(sources):
+        for source in before:
             targets[source].append(node)
+
+    # A node is ready when the layers of all that it comes after are known.
     ready = deque(node for node, count in enumerate(missing) if not count)
     while ready:
         source = ready.popleft()
@@ -102,7 +115,9 @@ def levels(sources: Sequence[Sequence[int]]) -> list[int]:
 
 def layered(level: Sequence[int]) -> list[list[int]]:
     """Return the nodes by layer, in plan order."""
-    layers: list[list[int]] = [[] for _ in range(1 + max(level, default=-1))]
+    if not level:
+        return []
+    layers: list[list[int]] = [[] for _ in range(max(level) + 1)]
     for node, number in enumerate(level):
         layers[number].append(node)
     return layers
@@ -110,12 +125,14 @@ def layered(level: Sequence[int]) -> list[list[int]]:
 
 def arrange(sources: Sequence[Sequence[int]]) -> Layout:
     """Return the layout of a graph, given for each node the nodes it comes after."""
-    count, level = len(sources), levels(sources)
+    count = len(sources)
+    level = levels(sources)
     layers = layered(level)
     if count > MAX_NODES:
         return Layout(count, layers, [])
     links = _links(sources, level, layers)
     if len(links) > MAX_LINKS:
+        # The links have put lanes into the layers, which only a drawing of every node has.
         return Layout(count, layered(level), [])
     return Layout(count, _ordered(layers, links), links)
 
@@ -190,6 +207,7 @@ def positions(layout: Layout, sizes: Sequence[float], gap: float) -> list[float]
     `sizes` are the extents of the cells, `gap` is the least distance between two of them. Each cell is pulled to the
     mean of its neighbours, as far as the cells beside it allow.
     """
+    # All layers begin centred on a common axis.
     middle = [0.0] * len(sizes)
     for layer in layout.layers:
         edge = 0.0
@@ -198,6 +216,7 @@ def positions(layout: Layout, sizes: Sequence[float], gap: float) -> list[float]
             edge += sizes[cell] + gap
         for cell in layer:
             middle[cell] -= (edge - gap) / 2
+
     above, below = neighbours(layout.links)
     for sweep in range(SWEEPS):
         # The first sweep goes back from the last layer: each cell moves towards those of the layer just placed.
@@ -208,12 +227,16 @@ def positions(layout: Layout, sizes: Sequence[float], gap: float) -> list[float]
             preferred: list[float] = []
             for cell in layer:
                 ends = near.get(cell) or far.get(cell) or []
-                preferred.append(_mean([middle[end] for end in ends], middle[cell]))
+                middles = [middle[end] for end in ends]
+                preferred.append(_mean(middles, middle[cell]))
             separated = _separated(layer, preferred, sizes, gap)
             for cell, place in zip(layer, separated, strict=True):
                 middle[cell] = place
-    edges = [place - size / 2 for place, size in zip(middle, sizes, strict=True)]
-    least = min(edges, default=0.0)
+
+    # The outermost edge moves to 0.
+    least = float("inf")
+    for place, size in zip(middle, sizes, strict=True):
+        least = min(least, place - size / 2)
     return [place - least for place in middle]
 
 

@@ -43,7 +43,8 @@ def picture(
         width = max(frame.width + 4, least_width)
 
     # Progress and legend come first: the graph begins below them.
-    head, top = "", 3
+    head = ""
+    top = 3
     if counts:
         head, top = _head(counts, width, badge_positions)
     if frame is not None:
@@ -74,18 +75,22 @@ def _sheet(content: str, width: int, height: int, *, standalone: bool) -> str:
 
 def _head(counts: Mapping[str, int], width: int, badge_positions: BadgePositions) -> tuple[str, int]:
     """Return the bar of progress with the counts below, which are the legend, and its height."""
-    known = [(status, counts[status]) for status in STYLES if counts.get(status)]
-    total = sum([count for _, count in known])
+    shown = [status for status in STYLES if counts.get(status)]
+    total = sum(counts[status] for status in shown)
     bars: list[str] = []
     texts: list[str] = []
-    x, line = 2, _BAR + 18
+    x = 2
+    line = _BAR + 18
     counted = 0
-    for status, count in known:
+    for status in shown:
+        count = counts[status]
         # The part of the bar. Its ends are rounded, so that no part begins before the one before it ends.
         begin = round(width * counted / total)
         counted += count
         end = round(width * counted / total)
-        faint = " opacity='.4'" if status in _FAINT else ""
+        faint = ""
+        if status in _FAINT:
+            faint = " opacity='.4'"
         bars.append(f"<path stroke='{STYLES[status].colour}'{faint} d='M{begin} 4h{end - begin}'/>")
 
         # The entry of the legend, on a new line where this one is full.
@@ -93,8 +98,11 @@ def _head(counts: Mapping[str, int], width: int, badge_positions: BadgePositions
         label_width = 26 + round((len(label) + 2) * CELL)
         is_full = x + label_width > width + 18
         if is_full and x > 2:
-            x, line = 2, line + _LINE
+            x = 2
+            line += _LINE
         badge_positions.setdefault(status, []).append((x + 10, line))
         texts.append(text_at(x + 26, line + 5, label))
         x += label_width
-    return f"<g stroke-width='{_BAR}' stroke-linecap='butt'>{''.join(bars)}</g>{''.join(texts)}", line + 30
+    bar = "".join(bars)
+    legend = "".join(texts)
+    return f"<g stroke-width='{_BAR}' stroke-linecap='butt'>{bar}</g>{legend}", line + 30

@@ -80,8 +80,8 @@ def badges(badge_positions: Mapping[str, Sequence[tuple[int, int]]]) -> str:
 
 def markers(name: str, ink: str, shape: str, badge_positions: Sequence[tuple[int, int]]) -> str:
     """Return a shape placed at every position; each takes a few bytes."""
-    line = "".join(f"L{x} {y}" for x, y in badge_positions)
-    return (
-        f"<marker id='{name}' overflow='visible' {ink}>{shape}</marker>"
-        f"<path fill='none' marker-mid='url(#{name})' d='M0 0{line}h0'/>"
-    )
+    line = ""
+    for x, y in badge_positions:
+        line += f"L{x} {y}"
+    marker = f"<marker id='{name}' overflow='visible' {ink}>{shape}</marker>"
+    return f"{marker}<path fill='none' marker-mid='url(#{name})' d='M0 0{line}h0'/>"

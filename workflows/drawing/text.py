@@ -25,7 +25,10 @@ def plain(text: str, most: int) -> str:
     kept: list[str] = []
     marks = 0
     for char in line:
-        marks = marks + 1 if unicodedata.combining(char) else 0
+        if unicodedata.combining(char):
+            marks += 1
+        else:
+            marks = 0
         if marks <= 2:
             kept.append(char)
     return "".join(kept)
@@ -46,7 +49,9 @@ def _cell(char: str) -> float:
         return 0.0
     if code >= 0x1F000 and unicodedata.category(char) == "So":
         return 2.2
-    return 1.7 if unicodedata.east_asian_width(char) in ("W", "F") else 1.0
+    if unicodedata.east_asian_width(char) in ("W", "F"):
+        return 1.7
+    return 1.0
 
 
 def clip(text: str, room: float) -> str:
@@ -72,12 +77,16 @@ def clip_name(name: str, room: int) -> str:
 
 def escaped(text: str) -> str:
     """Return text as it stands in SVG inside a page that fills in `{names}`."""
-    return _MARKS.sub(lambda found: _SPECIAL[found[0]], text)
+    return _MARKS.sub(lambda mark: _SPECIAL[mark[0]], text)
 
 
 def text_at(x: float, y: float, text: str, attributes: str = "") -> str:
     """Return a text element that is as wide as `cells` says."""
     if not all(ord(char) < _FAMILIAR or char == "…" for char in text):
         attributes += f" textLength='{cells(text) * CELL:.0f}' lengthAdjust='spacingAndGlyphs'"
-    place = "".join(f" {axis}='{value:.0f}'" for axis, value in (("x", x), ("y", y)) if round(value))
+    place = ""
+    if round(x):
+        place += f" x='{x:.0f}'"
+    if round(y):
+        place += f" y='{y:.0f}'"
     return f"<text{place}{attributes}>{escaped(text)}</text>"
