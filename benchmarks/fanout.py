@@ -1,4 +1,5 @@
-"""`make bench ARGS=fanout`: one run that starts hundreds of sub-agents, beside plain asyncio with the same server.
+"""`make bench ARGS=fanout`: one run that starts hundreds of sub-agents, beside plain asyncio and LangGraph with the
+same server.
 
 Each agent makes five model calls, one after the other: the plan that its planner writes has four. The model server is a
 process of its own that takes as long as a model would. The critical path is five calls, however many agents there are.
@@ -16,6 +17,8 @@ from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +33,7 @@ from sennit.starter.dev.server import free_port
 
 AGENTS, CALLS, SECONDS = 300, 5, 0.8
 WARM = 5
+LANGGRAPH = "LangGraph with Send, in memory, to the critical path"
 GOAL_RATIO, GOAL_CPU, GOAL_EVENTS, GOAL_KILOBYTES = 3.0, 80, 5, 2.0
 SLOTS = 400
 """Calls that the worker makes at once: with the usual 100, the calls of 300 agents would wait for one another."""
@@ -62,6 +66,8 @@ class Fan:
     agents: int
     seconds: float
     asyncio_seconds: float
+    langgraph_seconds: float | None
+    """None where it is not installed."""
     cpu: dict[str, float]
     parent: Counter[str]
     parent_bytes: int
@@ -86,6 +92,7 @@ def found(fan: Fan) -> Part:
     rows = [
         ("seconds, to the critical path", figure(fan.ratio), goal_cell(fan.ratio, GOAL_RATIO)),
         ("plain asyncio, to the critical path", figure(fan.asyncio_seconds / (CALLS * SECONDS)), ""),
+        (LANGGRAPH, _langgraph_cell(fan), ""),
         ("ms of processor an agent: workers and client", f"{fan.millis:.0f}", goal_cell(fan.millis, GOAL_CPU)),
         ("ms of processor an agent: Temporal", f"{server:.0f}", ""),
         ("events of the run, an agent", f"{events:.1f}", goal_cell(events, GOAL_EVENTS)),
@@ -96,6 +103,12 @@ def found(fan: Fan) -> Part:
     title = f"{fan.agents} agents x {CALLS} calls of {SECONDS:g} s"
     load = f"load of the machine: {os.getloadavg()[0]:.1f}, {os.cpu_count()} cores."
     return Part(Table((title, "found", "goal"), rows), [load])
+
+
+def _langgraph_cell(fan: Fan) -> str:
+    if fan.langgraph_seconds is None:
+        return "not installed"
+    return figure(fan.langgraph_seconds / (CALLS * SECONDS))
 
 
 @asynccontextmanager
@@ -116,33 +129,62 @@ async def model_server(place: Path) -> AsyncIterator[str]:
 
 async def plain(address: str, agents: int) -> float:
     """Return the seconds that plain asyncio takes for the same calls."""
-    limits = httpx.Limits(max_connections=None)
 
     async def agent(client: httpx.AsyncClient) -> None:
         for _ in range(CALLS):
-            message = {"role": "user", "content": "Step"}
-            body = {"model": "test-model", "messages": [message], "stream": False}
-            answer = await client.post(f"{address}/chat/completions", json=body)
-            answer.raise_for_status()
+            await ask(client, address)
 
-    async with httpx.AsyncClient(limits=limits, timeout=60) as client:
+    async with connections() as client:
         started = time.perf_counter()
         await asyncio.gather(*(agent(client) for _ in range(agents)))
         return time.perf_counter() - started
+
+
+async def langgraph(address: str, agents: int) -> float | None:
+    """Return the seconds that LangGraph takes for the same calls: a graph that sends each agent what it is to do, and
+    for each agent a graph of a node a call. It keeps its state in the memory of this process. None if it is not there.
+    """
+    if find_spec("langgraph") is None:
+        return None
+    from benchmarks.langgraph_send import team  # it may be missing where nobody develops
+
+    async with connections() as client:
+        compiled = team(partial(ask, client, address), CALLS)
+        started = time.perf_counter()
+        settings: Any = {"configurable": {"thread_id": "team"}, "max_concurrency": agents}
+        state = await compiled.ainvoke({"topics": [f"topic {place}" for place in range(agents)]}, settings)
+        seconds = time.perf_counter() - started
+    assert len(state["answers"]) == agents, "an agent of LangGraph has not answered"
+    return seconds
+
+
+def connections() -> httpx.AsyncClient:
+    """Return a client that opens as many connections as there are calls."""
+    return httpx.AsyncClient(limits=httpx.Limits(max_connections=None), timeout=60)
+
+
+async def ask(client: httpx.AsyncClient, address: str) -> str:
+    """Make one call of a model."""
+    message = {"role": "user", "content": "Step"}
+    body = {"model": "test-model", "messages": [message], "stream": False}
+    answer = await client.post(f"{address}/chat/completions", json=body)
+    answer.raise_for_status()
+    text: str = answer.json()["choices"][0]["message"]["content"]
+    return text
 
 
 async def run(built: Stage, address: str, agents: int) -> Fan:
     """Run once, and read what is left of it."""
     server = [process for process in psutil.process_iter() if _is_server_of(process, built)]
     tops = {"worker": built.processes["all"], "client": [psutil.Process()], "server": server}
-    alone = await plain(address, agents)
+    alone, sent = await plain(address, agents), await langgraph(address, agents)
     before = {name: _spent(tree) for name, tree in tops.items()}
     async with asyncio.timeout(LONGEST):
         seconds, handle = await built.timed(**request(agents), model="openai:test-model")
     cpu = {name: _spent(tree) - before[name] for name, tree in tops.items()}
     parent = await _events(handle)
     child = await _events(built.client.get_workflow_handle(f"{handle.id}.team[{agents // 2}]"))
-    return Fan(agents, seconds, alone, cpu, *parent, *child)
+    return Fan(agents, seconds, alone, sent, cpu, *parent, *child)
 
 
 def _is_server_of(process: psutil.Process, built: Stage) -> bool:
