@@ -100,7 +100,7 @@ HOSTILE: dict[str, Hostile] = {
         "the script computed for",
         has_line=False,
     ),
-    "no end": Hostile(main("while True: 1 + 1"), "refused", "this loop never ends"),
+    "no end": Hostile(main("while True: 1 + 1"), "fails", "the script computed for"),
     "no end that can be seen": Hostile(main("while 1 < 2: pass"), "fails", "the script computed for"),
     "calls of calls": Hostile(
         main(

@@ -88,7 +88,7 @@ def test_a_program_is_quoted_and_nothing_starts(capsys: pytest.CaptureFixture[st
     assert checked[:2] == ["p.py: 1 node, no problems", "calls: 2 (ask 2)"]
     assert main(["run", "p.py", "--quote", "--input", "k=3", "--output", "json"]) == 0
     quoted = json.loads(capsys.readouterr().out)
-    assert quoted["functions"] == {"ask": {"least": 3, "most": 3, "more": False}}
+    assert quoted["functions"] == {"ask": {"least": 3, "most": 3}}
     assert not (tmp_path / "state").exists()
     (tmp_path / "plan.yaml").write_text(PLAN)
     assert main(["run", "plan.yaml", "--quote"]) == Exit.USAGE

@@ -2,7 +2,7 @@
 
 import ast
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -15,10 +15,9 @@ from sennit.workflows.plan.language.problems import place_of
 from sennit.workflows.plan.language.text import did_you_mean, format_name, format_names, nearest_or_known
 from sennit.workflows.plan.language.validation_messages import describe_errors
 from sennit.workflows.plan.limits import MAX_ATTEMPTS
-from sennit.workflows.plan.programs.endings import without_json
 from sennit.workflows.plan.programs.parsing import expression
 from sennit.workflows.plan.programs.sizes import Sizes
-from sennit.workflows.plan.programs.source import Function, Source
+from sennit.workflows.plan.programs.source import Found, Function, Source
 from sennit.workflows.plan.programs.vocabulary import (
     AS_TASKS,
     BUILTINS,
@@ -32,9 +31,9 @@ from sennit.workflows.plan.programs.vocabulary import (
     TYPES,
     WORDS,
 )
+from sennit.workflows.plan.programs.without_json import without_json
 from sennit.workflows.plan.programs.written_schemas import is_json_schema, written_value
 
-Found = Iterator[tuple[str, ast.AST, str]]
 _WORK = 200_000
 """So many names of arguments are looked at."""
 _A_TYPE = "write a type, such as bool or list[str], a dict of types, or a JSON schema"

@@ -9,9 +9,8 @@ from textwrap import dedent
 from typing import Any
 
 from sennit.workflows.plan.language.text import clean, format_name, format_names, without_thoughts
-from sennit.workflows.plan.programs.endings import within
 from sennit.workflows.plan.programs.parsing import parsed
-from sennit.workflows.plan.programs.source import line_of
+from sennit.workflows.plan.programs.source import line_of, within
 from sennit.workflows.plan.programs.syntax import parameters_of
 
 PROGRAM = "main"

@@ -7,8 +7,7 @@ from typing import Any
 from sennit.workflows.plan.language.json_schema import definitions, resolve
 from sennit.workflows.plan.language.text import format_name, nearest_or_known
 from sennit.workflows.plan.programs.classes import is_dataclass
-from sennit.workflows.plan.programs.endings import is_session, within
-from sennit.workflows.plan.programs.source import Function, Source
+from sennit.workflows.plan.programs.source import Function, Source, within
 from sennit.workflows.plan.programs.written_schemas import is_json_schema, written_value
 
 Shape = Mapping[str, Any]
@@ -152,7 +151,7 @@ class Shapes:
         if isinstance(around, ast.For | ast.comprehension) and around.target is meaning:
             return self._part(self.of(around.iter, level), 0)
         if isinstance(meaning, ast.arg) and meaning.annotation is not None:
-            is_given = is_session(self.source, self.source.function(name))
+            is_given = self.source.is_session(self.source.function(name))
             found = self._typed(meaning.annotation) if is_given else None
             return _as_dict(found) if found is not None and found.get("class") else None
         return None

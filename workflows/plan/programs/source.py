@@ -12,6 +12,8 @@ from sennit.workflows.plan.programs.parsing import Trees, new_trees, trees_in
 from sennit.workflows.plan.programs.vocabulary import RUN_PROGRAM
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
+Found = Iterator[tuple[str, ast.AST, str]]
+"""The code, the place and the sentence of each problem."""
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef, ast.Module)
 _IMPORTS = 50
 """So many imports are followed from one module to the next until what they name is defined."""
@@ -176,6 +178,13 @@ class Source:
         bound = self.bound[scope][name.id]
         return self._followed(bound) or bound
 
+    def is_session(self, function: ast.AST) -> bool:
+        """Whether a function is `main`, or one that runs as a task or a stage."""
+        if not isinstance(function, ast.AsyncFunctionDef) or not self.is_top_level(function):
+            return False
+        is_main = function.name == "main" and self.parents[function] is self.tree
+        return is_main or function in self.started
+
     # Modules of the script.
 
     def module_of(self, node: ast.AST) -> str:
@@ -310,6 +319,17 @@ class Source:
     def is_top_level(self, node: ast.AST) -> bool:
         """Whether a node stands at the top of its module."""
         return isinstance(self.parents.get(node), ast.Module)
+
+
+def within(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield a node and what is in it, but for functions that are only defined there."""
+    waiting = [node]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, _SCOPES):
+            continue
+        yield part
+        waiting += reversed(list(ast.iter_child_nodes(part)))
 
 
 def _name_what_modules_define(source: Source) -> None:

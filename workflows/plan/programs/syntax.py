@@ -10,18 +10,10 @@ from sennit.workflows.plan.language.problems import OFFERED, Problem
 from sennit.workflows.plan.language.text import did_you_mean, format_name, nearest_or_known
 from sennit.workflows.plan.limits import MAX_SCRIPT_PROBLEMS
 from sennit.workflows.plan.programs.arguments import Arguments
-from sennit.workflows.plan.programs.endings import (
-    Found,
-    endless_loop_in,
-    endless_recursion_in,
-    is_session,
-    read_before_bound,
-    returned_without_json,
-)
 from sennit.workflows.plan.programs.files import place_in
 from sennit.workflows.plan.programs.parsing import TooLarge, parsed
 from sennit.workflows.plan.programs.shapes import Shapes
-from sennit.workflows.plan.programs.source import Function, Source, line_of, source_of
+from sennit.workflows.plan.programs.source import Found, Function, Source, line_of, source_of
 from sennit.workflows.plan.programs.uses import CONTAINERS, Uses
 from sennit.workflows.plan.programs.vocabulary import (
     AS_TASKS,
@@ -213,21 +205,9 @@ class _Check(Uses):
         for is_certain, text in self._shapes.unknown_field(node):
             yield "field" if is_certain else DOUBT, node, text
 
-    def _while(self, node: ast.While) -> Found:
-        yield from endless_loop_in(self.source, node, DOUBT)
-
-    def _function(self, node: Function) -> Found:
-        yield from endless_recursion_in(self.source, node)
-
     def _yield(self, node: ast.Yield | ast.YieldFrom) -> Found:
-        if is_session(self.source, self.source.function(node)):
+        if self.source.is_session(self.source.function(node)):
             yield "construct", node, "`main` and tasks return one value: collect a list and return it"
-
-    def _return(self, node: ast.Return) -> Found:
-        yield from returned_without_json(self.source, node)
-
-    def _assign(self, node: ast.Assign | ast.AugAssign) -> Found:
-        yield from read_before_bound(self.source, node)
 
     def _name(self, node: ast.Name) -> Found:
         if isinstance(node.ctx, ast.Load):
@@ -268,7 +248,7 @@ class _Check(Uses):
                     is_tool = isinstance(user, ast.keyword) and user.arg == "tools"
                     hint = f'write its name as a text, "{node.id}"' if is_tool else _CALL_IT
                     yield "function", node, f"the function `{node.id}` is no value: {hint}"
-            if isinstance(around, ast.Return) and is_session(self.source, self.source.function(node)):
+            if isinstance(around, ast.Return) and self.source.is_session(self.source.function(node)):
                 yield "function", node, f"the function `{node.id}` is no value: {_CALL_IT}"
             if not isinstance(around, CONTAINERS):
                 return
@@ -382,20 +362,14 @@ def import_of(name: str) -> str:
 
 
 _CHECKS: dict[type[ast.AST], Callable[[_Check, Any], Found]] = {
-    ast.AsyncFunctionDef: _Check._function,
-    ast.FunctionDef: _Check._function,
     ast.Import: _Check._import,
     ast.ImportFrom: _Check._import,
     ast.Attribute: _Check._attribute,
     ast.Subscript: _Check._subscript,
     ast.Name: _Check._name,
     ast.Await: _Check._await,
-    ast.While: _Check._while,
     ast.With: _Check._with,
-    ast.Return: _Check._return,
     ast.Yield: _Check._yield,
     ast.YieldFrom: _Check._yield,
-    ast.Assign: _Check._assign,
-    ast.AugAssign: _Check._assign,
     ast.Call: _Check._call,
 }

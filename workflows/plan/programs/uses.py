@@ -1,14 +1,12 @@
 """What a script does with its calls: whether each is awaited, and what uses its value."""
 
 import ast
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 
 from sennit.workflows.plan.language.text import format_name
-from sennit.workflows.plan.programs.endings import is_session, within
-from sennit.workflows.plan.programs.source import Source
+from sennit.workflows.plan.programs.source import Found, Source, within
 from sennit.workflows.plan.programs.vocabulary import AWAITED, BUILTINS, JOINS, NEXT_OF, PLAIN, WORDS
 
-Found = Iterator[tuple[str, ast.AST, str]]
 CONTAINERS = (
     ast.List, ast.Tuple, ast.Set, ast.Dict, ast.Starred, ast.IfExp, ast.ListComp, ast.SetComp, ast.DictComp,
     ast.GeneratorExp, ast.keyword,
@@ -107,7 +105,7 @@ class Uses:
         if isinstance(around, ast.Call):
             return isinstance(around.func, ast.Name) and self.source.meaning(around.func) is None
         if isinstance(around, ast.Return):
-            return is_session(self.source, self.source.function(use))
+            return self.source.is_session(self.source.function(use))
         return isinstance(around, ast.FormattedValue | ast.BinOp | ast.Compare | ast.Subscript | ast.Attribute) or (
             isinstance(around, ast.For | ast.comprehension) and around.iter is use
         )
@@ -150,7 +148,7 @@ class Uses:
         """Find what asyncio is given that it does not take, and what of it is never awaited."""
         name, written, given = self._in_asyncio(node.func), ast.unparse(node.func), node.args[0] if node.args else None
         around = self.source.parents[node]
-        is_returned = isinstance(around, ast.Return) and is_session(self.source, self.source.function(node))
+        is_returned = isinstance(around, ast.Return) and self.source.is_session(self.source.function(node))
         if name in _WAITING and (isinstance(around, ast.Expr) or is_returned):
             yield "await", node, f"the call of `{written}` is never awaited: write `await {written}(...)`"
         elif name in _WAITING and isinstance(around, ast.Assign) and self._is_misused(around.targets[0]):

@@ -12,9 +12,8 @@ from typing import Any
 from sennit.workflows.plan.compile.forecast import AGENT_TOKENS, GUESSED_TOKENS
 from sennit.workflows.plan.language.text import one_line, text_bytes
 from sennit.workflows.plan.limits import MAX_QUOTED_CALLS
-from sennit.workflows.plan.programs.endings import within
 from sennit.workflows.plan.programs.sizes import Sizes
-from sennit.workflows.plan.programs.source import Function, Source, line_of, source_of
+from sennit.workflows.plan.programs.source import Function, Source, line_of, source_of, within
 from sennit.workflows.plan.programs.syntax import parameters_of
 from sennit.workflows.plan.programs.vocabulary import AS_TASKS
 from sennit.workflows.plan.quotes.counts import ANY, NONE, NOTHING, Count, Counts, either, total
