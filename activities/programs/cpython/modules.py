@@ -65,7 +65,10 @@ class ScriptModules:
         file = self._files.get(name)
         if file is None:
             return None
-        return ModuleSpec(name, self, origin=FILE, is_package=file.is_package)  # type: ignore[arg-type]
+        spec = ModuleSpec(name, self, origin=file.path, is_package=file.is_package)  # type: ignore[arg-type]
+        # Errors of imports name the file.
+        spec.has_location = True
+        return spec
 
     def create_module(self, spec: ModuleSpec) -> None:
         """Have Python make the module."""

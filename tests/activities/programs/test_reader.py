@@ -31,7 +31,7 @@ async def main(goal: str):
 """
 READINGS: list[tuple[Any, ...]] = [
     ("problems", SCRIPT, ["other"], ["search"]),
-    ("quote", SCRIPT, {"search": "read"}, {"worker": "offline"}, {"goal": "x"}),
+    ("quote", SCRIPT, {"search": "read"}, {"worker": [1, 2]}, {"goal": "x"}),
     ("stubs", [{"name": "search", "effect": "read", "schema": {"properties": {"query": {"type": "string"}}}}]),
     ("planned", f"```python\n{SCRIPT}```", "$goal", ["search"], ["offline"], "stop"),
     ("planned", "async def main(", "$goal", [], [], "length"),

@@ -258,23 +258,23 @@ class Source:
         bound = self.bound[scope][value.id] if scope is not None and isinstance(value, ast.Name) else None
         return self._module_of(bound)
 
-    def _module_in(self, package: str, name: str) -> str:
+    def _module_in(self, package: str, name: str, importing: ast.AST | None = None, imports: int = _IMPORTS) -> str:
         """Return the module of the script that a module has under a name, "" for anything else: one that it imports, or
-        one in the package that it is.
+        one in the package that it is, which its own import may bind.
         """
         bound = self.defined(package, name)
-        if bound is not None:
-            return self._module_of(bound)
+        if bound is not None and bound is not importing:
+            return self._module_of(bound, imports - 1)
         return f"{package}.{name}" if self.is_module(f"{package}.{name}") else ""
 
-    def _module_of(self, bound: ast.AST | None) -> str:
+    def _module_of(self, bound: ast.AST | None, imports: int = _IMPORTS) -> str:
         """Return the module of the script that an import binds, "" for anything else."""
-        if not isinstance(bound, ast.alias):
+        if not isinstance(bound, ast.alias) or not imports:
             return ""
         around = self.parents[bound]
         if isinstance(around, ast.ImportFrom):
             module = self.imported_module(around)
-            return self._module_in(module, bound.name) if self.is_module(module) else ""
+            return self._module_in(module, bound.name, bound, imports) if self.is_module(module) else ""
         name = bound.name if bound.asname else bound.name.partition(".")[0]
         return name if self.is_module(name) else ""
 

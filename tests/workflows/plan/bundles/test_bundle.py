@@ -399,3 +399,12 @@ def test_a_bundle_of_an_older_version_is_named() -> None:
     [problem] = problems_in(script, {})
     assert "older version of Sennit" in problem.message
     assert "sennit edit RUN FILE.py" in problem.message
+
+
+def test_imports_that_only_name_each_other_are_followed_to_no_end() -> None:
+    modules = {"a": "from b import x\nfrom c import *\n", "b": "from a import x\n", "c": "from a import *\n"}
+    script = bundled("import a\nasync def main():\n    return [a.x, a.x.y, a.z]\n", Given(modules)).script
+    problems_in(script, {})
+    problems = asyncio.run(Interpreter(trusts_scripts=True).type_problems(script, ""))
+    assert "cannot import name 'x' from partially initialized module" in problems[0].message
+    assert problems[0].where == ("line", "b.py:1")
