@@ -1,4 +1,4 @@
-"""Connects to Temporal at start, when the server may come up after its workers."""
+"""Connects to Temporal: at start, when the server may come up after its workers, and with renewed certificates."""
 
 import asyncio
 from collections.abc import Callable
@@ -34,3 +34,15 @@ async def connect_patiently(address: str, identity: str, report: Callable[[str],
             raise WrongSetting(f"the Temporal address {address!r} cannot be used: {problem}") from None
         await asyncio.sleep(pause)
         pause = min(pause * 1.6, _LONGEST_PAUSE)
+
+
+async def connect_again(client: Client, identity: str) -> Client | None:
+    """Return a client with the certificates that the settings name now; None if these are still those of `client`.
+
+    Raises ValueError for files that cannot be used, and RuntimeError or TimeoutError if the server does not answer with
+    them: they may be half written, so ask again.
+    """
+    settings = connection_settings()
+    if settings.get("tls") == client.service_client.config.tls:
+        return None
+    return await connect(config=settings, identity=identity)

@@ -25,7 +25,7 @@ from temporalio.worker import (
 )
 
 from sennit.activities.storage.artifacts import StoreUnavailable
-from sennit.workers.connection import connect_patiently
+from sennit.workers.connection import connect_again, connect_patiently
 from sennit.workers.health import HealthServer, Readiness
 from sennit.workers.roles import QueueBinding, Role
 from sennit.workers.server_check import ServerCheck, with_store
@@ -244,6 +244,8 @@ class WorkerProcess:
             if self.settings.imported and turn % _FULL_CHECK == 0:  # tools may import more when they are called
                 note_imported(self.settings.imported, self.settings.tools, self.settings.tools_path)
             turn += 1
+            if reason is not None or turn % _FULL_CHECK == 0:
+                check = await self._renewed(check, workers, readiness)
             standing, reason = reason, await check.lost()
             if reason is None and standing:
                 reason = await check.unlisted()
@@ -251,6 +253,20 @@ class WorkerProcess:
                 reason = await self._no_store(readiness) or await check.obstacle()
                 readiness.note = await self._note(check)
             _report(readiness, reason)
+
+    async def _renewed(self, check: ServerCheck, workers: list[Worker], readiness: Readiness) -> ServerCheck:
+        """Have the workers go on with a new connection if their certificates were renewed, and return what asks it."""
+        try:
+            client = await connect_again(check.client, with_store(self.identity, readiness.store))
+        except (ValueError, RuntimeError, TimeoutError) as problem:
+            log.warning("other certificates are there, and cannot be used", cause=cause_of(problem))
+            return check
+        if client is None:
+            return check
+        for worker in workers:
+            worker.client = client
+        log.info("goes on with renewed certificates")
+        return self._check(client, readiness)
 
 
 async def _unlisted(check: ServerCheck) -> str | None:

@@ -1,11 +1,15 @@
 """Real worker processes that tests start and kill."""
 
 import asyncio
+import json
 import os
 import signal
 import subprocess
 import sys
+import urllib.error
+import urllib.request
 from pathlib import Path
+from typing import Any
 
 from doubles.tools import calls
 
@@ -22,6 +26,17 @@ def one_store(state: Path) -> None:
     artifacts = state / "artifacts"
     artifacts.mkdir(parents=True, exist_ok=True)
     (artifacts / STORE_ID).write_text("tests")
+
+
+def readiness(port: int) -> dict[str, Any]:
+    """Return what a worker answers at /readyz of this port."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=5) as answer:
+            return dict(json.load(answer))
+    except urllib.error.HTTPError as answer:
+        return dict(json.load(answer))
+    except OSError:
+        return {"ready": False, "reason": "not there"}
 
 
 class WorkerProcesses:

@@ -1,20 +1,22 @@
 """A worker waits for its server as long as it takes, and says why."""
 
 import asyncio
-import ssl
-import subprocess
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from doubles.runs import call
+from doubles.tls_door import tls_door, write_certificates
+from doubles.worker_processes import WorkerProcesses, readiness
 from temporalio.client import Client
 
-from sennit.starter.dev.server import DevServer
+from sennit.starter.dev.server import DevServer, free_port
 from sennit.workers import connection
 from sennit.workers.connection import connect_patiently, server_address
 from sennit.workers.server_check import ServerCheck
 from sennit.workers.settings import WrongSetting
+from sennit.workflows.messages import queues
 from sennit.workflows.messages.converter import cause_of
 
 CLIENT = cast("Client", object())
@@ -98,50 +100,15 @@ def test_the_cause_of_a_nested_error_is_its_innermost_message() -> None:
 
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """tls.crt and tls.key of `localhost`, signed by ca.crt, as cert-manager would write them."""
     folder = tmp_path_factory.mktemp("tls")
-    (folder / "extensions").write_text("subjectAltName=DNS:localhost\nextendedKeyUsage=serverAuth,clientAuth\n")
-    for step in (
-        "req -x509 -newkey rsa:2048 -nodes -subj /CN=ca -keyout ca.key -out ca.crt",
-        "req -newkey rsa:2048 -nodes -subj /CN=localhost -keyout tls.key -out tls.csr",
-        "x509 -req -in tls.csr -CA ca.crt -CAkey ca.key -CAcreateserial -extfile extensions -out tls.crt",
-    ):
-        subprocess.run(["openssl", *step.split()], cwd=folder, check=True, capture_output=True)
+    write_certificates(folder)
     return folder
 
 
 @pytest.fixture
 async def guarded(dev_server: DevServer, certificates: Path) -> AsyncIterator[str]:
-    """The address of a door to the server that opens to certificates of the same authority only."""
-    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=str(certificates / "ca.crt"))
-    tls.load_cert_chain(certificates / "tls.crt", certificates / "tls.key")
-    tls.verify_mode = ssl.CERT_REQUIRED
-    tls.set_alpn_protocols(["h2"])
-
-    serving: set[asyncio.Task[None]] = set()
-
-    async def copy(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
-        while data := await source.read(65_536):
-            target.write(data)
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        serving.add(cast("asyncio.Task[None]", asyncio.current_task()))
-        there, back = await asyncio.open_connection(*dev_server.address.split(":"))
-        try:
-            await asyncio.gather(copy(reader, back), copy(there, writer))
-        except (OSError, asyncio.CancelledError):
-            pass
-        finally:
-            writer.transport.abort()
-            back.transport.abort()
-
-    door = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=tls)
-    yield f"localhost:{door.sockets[0].getsockname()[1]}"
-    door.close()
-    for task in serving:
-        task.cancel()
-    await asyncio.gather(*serving, return_exceptions=True)
-    await asyncio.sleep(0.01)  # transports close a moment later
+    async with tls_door(dev_server.address, certificates) as address:
+        yield address
 
 
 async def test_the_certificates_of_the_environment_open_a_door_that_is_shut_without(
@@ -156,3 +123,42 @@ async def test_the_certificates_of_the_environment_open_a_door_that_is_shut_with
         monkeypatch.setenv(f"TEMPORAL_TLS_{name}_PATH", str(certificates / file))
     client = await asyncio.wait_for(connect_patiently(guarded, "me", reasons.append), 30)
     assert await ServerCheck(client, guarded, None).obstacle() is None
+
+
+async def test_a_worker_goes_on_with_renewed_certificates_without_a_new_start(
+    client: Client, dev_server: DevServer, tmp_path: Path
+) -> None:
+    """The authority is another one as well, so nothing of the old connection can be used any more."""
+    tls = tmp_path / "tls"
+    tls.mkdir()
+    write_certificates(tls)
+    health = free_port(0)
+    files = {"CLIENT_CERT": "tls.crt", "CLIENT_KEY": "tls.key", "SERVER_CA_CERT": "ca.crt"}
+    env = {f"TEMPORAL_TLS_{name}_PATH": str(tls / file) for name, file in files.items()}
+    async with tls_door(dev_server.address, tls) as address:
+        workers = WorkerProcesses(address, tmp_path / "state", SENNIT_HEALTH_PORT=f"127.0.0.1:{health}", **env)
+        (pid,) = workers.start("all")
+        try:
+            await becomes_ready(health)
+            write_certificates(tls)
+            port = int(address.rpartition(":")[2])
+        except BaseException:
+            workers.kill()
+            raise
+    try:
+        async with tls_door(dev_server.address, tls, port):
+            given = {"plan": {"nodes": [call("a", args={"value": "renewed"})], "answer": "$a.value"}}
+            handle = await client.start_workflow("AgentRun", given, id="agent-renewed", task_queue=queues.WORKFLOW)
+            report = await asyncio.wait_for(handle.result(), 100)
+            await becomes_ready(health)
+            assert workers.running(pid)
+    finally:
+        workers.kill()
+    assert (report["status"], report["answer"]) == ("done", "renewed")
+
+
+async def becomes_ready(port: int) -> None:
+    """Wait until a worker says that it can serve."""
+    async with asyncio.timeout(100):
+        while not (await asyncio.to_thread(readiness, port))["ready"]:
+            await asyncio.sleep(0.2)

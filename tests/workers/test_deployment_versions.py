@@ -2,14 +2,12 @@
 
 import asyncio
 import json
-import urllib.error
-import urllib.request
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from doubles.worker_processes import WorkerProcesses
+from doubles.worker_processes import WorkerProcesses, readiness
 
 from sennit.starter.client.deployment import Version, promote, prune
 from sennit.starter.client.errors import Refused
@@ -44,16 +42,6 @@ async def server(tmp_path: Path) -> AsyncIterator[SmallServer]:
     made = SmallServer(binary, tmp_path / "server.db", tmp_path / "server.log", port=0, headless=True)
     yield made
     await made.stop()
-
-
-def readiness(port: int) -> dict[str, Any]:
-    try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=5) as answer:
-            return dict(json.load(answer))
-    except urllib.error.HTTPError as answer:
-        return dict(json.load(answer))
-    except OSError:
-        return {"ready": False, "reason": "not there"}
 
 
 async def becomes(port: int, text: str) -> dict[str, Any]:

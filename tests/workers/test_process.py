@@ -49,6 +49,9 @@ class Temporal:
         await self.connected.wait()
         return self
 
+    async def connect_again(self, _client: Any, _identity: str) -> None:
+        """The certificates are what they were."""
+
     def build_worker(self, _client: Any, binding: Any, _work: Any, _settings: Any, running: Any) -> "FakeWorker":
         self.queues.append(binding.queue)
         self.running = running
@@ -59,7 +62,7 @@ class FakeCheck:
     """Stands for what a worker asks of its server."""
 
     def __init__(self, temporal: Temporal, *_: Any) -> None:
-        self._temporal = temporal
+        self._temporal = self.client = temporal
 
     async def lost(self) -> str | None:
         return self._temporal.lost
@@ -102,6 +105,7 @@ class FakeWorker:
 async def temporal(monkeypatch: pytest.MonkeyPatch) -> Temporal:
     made = Temporal()
     monkeypatch.setattr(process, "connect_patiently", made.connect)
+    monkeypatch.setattr(process, "connect_again", made.connect_again)
     monkeypatch.setattr(process, "build_worker", made.build_worker)
     monkeypatch.setattr(process, "ServerCheck", FakeCheck)
     monkeypatch.setattr(process, "leave_by", lambda seconds: None)
