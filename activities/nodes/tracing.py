@@ -48,6 +48,15 @@ class Span:
     calls: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What an attempt is of: the path of its node, what the id of the node's span is made of, and the span's name."""
+
+    path: str
+    key: str
+    shown: str
+
+
 class Recorder(Protocol):
     """Sends spans away; `contents` says whether they may hold what models read and write."""
 
@@ -98,7 +107,8 @@ def node(context: NodeContext, path: str, refs: Mapping[str, str]) -> Iterator[C
     if isinstance(work, ToolCall):
         name = f"execute_tool {work.tool}"
         about |= {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": work.tool}
-    with _attempt(_recorder, call.run, (path, place), name, context.attempts, about, links) as record:
+    shown = spec.call_site or place  # people know a program's call by its function and line
+    with _attempt(_recorder, call.run, Place(path, place, shown), name, context.attempts, about, links) as record:
         yield record
 
 
@@ -125,7 +135,7 @@ def planning(run: str, attempts: Attempts) -> Iterator[None]:
         yield
         return
     path = activity.info().activity_id
-    with _attempt(_recorder, run, (path, path), "attempt", attempts, {"sennit.kind": "plan"}, ()):
+    with _attempt(_recorder, run, Place(path, path, path), "attempt", attempts, {"sennit.kind": "plan"}, ()):
         yield
 
 
@@ -133,18 +143,21 @@ def planning(run: str, attempts: Attempts) -> Iterator[None]:
 def _attempt(
     recorder: Recorder,
     run: str,
-    places: tuple[str, str],
+    place: Place,
     name: str,
     attempts: Attempts,
     about: dict[str, Any],
     links: tuple[str, ...],
 ) -> Iterator[Callable[[NodeReply], None]]:
-    info, (path, place) = activity.info(), places
-    alone = info.activity_id.partition("@")[0].partition(".")[0] == path  # else in a group, or a step that follows
+    info = activity.info()
+    alone = (
+        info.activity_id.partition("@")[0].partition(".")[0] == place.path
+    )  # else in a group, or a step that follows
     begun = time.time_ns()
-    whole = Span(run, span_id(run, place), span_id(run), place, nanoseconds(info.scheduled_time) if alone else begun)
+    since = nanoseconds(info.scheduled_time) if alone else begun
+    whole = Span(run, span_id(run, place.key), span_id(run), place.shown, since)
     whole.attributes, whole.links = dict(about), links
-    key = f"{info.workflow_run_id}/{info.activity_id}/{info.scheduled_time}/{path}/{info.attempt}"
+    key = f"{info.workflow_run_id}/{info.activity_id}/{info.scheduled_time}/{place.path}/{info.attempt}"
     this = Span(run, span_id(run, key), whole.id, name, begun, attributes={**about, "sennit.attempt": attempts.number})
     ended = True
 

@@ -368,3 +368,6 @@ async def test_every_span_of_a_program_has_its_parent_and_one_trace(dev_server: 
     assert {span.name: span.parent for span in traces.spans if span.parent not in known and span is not run} == {}
     assert len({span.trace for span in traces.spans}) == 1
     assert not [span.name for span in traces.spans if Counter(each.id for each in traces.spans)[span.id] > 1]
+    calls = [span for span in traces.spans if span.name.endswith((":5", ":11"))]
+    assert sorted(span.name.rpartition("/")[0].partition("#")[0] for span in calls) == ["", *["look"] * 4]
+    assert all(span.attributes["sennit.node"].startswith("main") for span in calls)
