@@ -131,7 +131,7 @@ def test_what_is_suggested_is_taken_in_any_state(seed: int) -> None:
     [
         (failed("Boom"), ("skip_node", "answer")),
         (failed("Boom", kind="llm"), ("skip_node", "answer")),
-        (failed("Boom", kind="program", policy="any"), ("skip_node", "edit_program")),
+        (failed("Boom", kind="program"), ("skip_node", "edit_program")),
         (failed_map("read"), ("skip_node",)),
         (one_node(approval=True, effect="write"), ("reject",)),
         (out_of_budget(), ()),

@@ -340,7 +340,7 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         warnings = (*self._checked.warnings, *engine.warnings, *run_warnings(engine.state), *found.warnings)
         warnings += (cut_warning(info.workflow_id),) if found.ref else ()
         warnings += no_figures
-        log = engine.log.lines(engine.state.graph)
+        log = engine.log.lines(engine.state)
         report = report.model_copy(update={**fields, "warnings": warnings, "log": log})
         self._journal.ended(report.status, report.problem or "")
         if engine.status == "failed":
@@ -481,7 +481,7 @@ class AgentRun(UpdateHandlers, QueryHandlers):
             run, halted_by = workflow.info().workflow_id, self._halted_by
             workflow.set_current_details(board_without_plan(run, title, halted_by))
             return
-        log = log_rows(self._engine.log.lines(shown.state.graph)) if self._engine else []
+        log = log_rows(self._engine.log.lines(shown.state)) if self._engine else []
         notes = [*log, *self._setup.attributes.notes]
         end = RunEnd(report.answer, report.problem or "", report.figures) if report is not None else RunEnd()
         workflow.set_current_details(board(shown, title=title, notes=notes, end=end))

@@ -19,11 +19,11 @@ from sennit.workflows.messages import queues
 from sennit.workflows.messages.contracts import NodeReply, PlanPage
 from sennit.workflows.messages.ends import pack_ends
 from sennit.workflows.messages.message import Digest
-from sennit.workflows.plan.compile.compiler import READ_ATTEMPTS, STEP_SECONDS, Keep, PlanCompiler, join_policy
+from sennit.workflows.plan.compile.compiler import Keep, PlanCompiler
 from sennit.workflows.plan.compile.execution_plan import ExecutionPlan, NodeSpec
 from sennit.workflows.plan.compile.page import page_behind
 from sennit.workflows.plan.language import dependencies
-from sennit.workflows.plan.language.nodes import GateNode, JoinNode, LlmNode, Node, Plan, ProgramNode, Step, ToolNode
+from sennit.workflows.plan.language.nodes import GateNode, LlmNode, Node, Plan, ProgramNode, Step, ToolNode
 from sennit.workflows.plan.language.references import references_in
 from sennit.workflows.plan.language.summary import summary_of
 from sennit.workflows.plan.limits import MAX_NODES
@@ -262,16 +262,16 @@ def _specs(
     compiler: Callable[[Plan], PlanCompiler],
     known: Mapping[str, NodeSpec] = MappingProxyType({}),
 ) -> list[NodeSpec]:
-    """Return what the scheduler knows of each node, unless that is known. Those that wait for others wait for nodes of
-    other pages too, which a compiler does not know.
+    """Return what the scheduler knows of each node, unless that is known. The next step waits for nodes of other pages
+    too, which a compiler does not know.
     """
-    others = [node for node in nodes if node.id not in known and not _waits(node)]
+    others = [node for node in nodes if node.id not in known and not isinstance(node, ProgramNode)]
     alone = [_without_material(node) for node in others]
     compiled = {spec.id: spec for spec in compiler(_plan(alone)).execution_plan(None).specs} if alone else {}
     compiled |= known
     found = []
     for node in nodes:
-        spec = compiled.get(node.id) or _waiting(node, places)
+        spec = compiled.get(node.id) or _next_step(node, places)
         for name, limit in limits.get(node.id, {}).items():
             setattr(spec, name, limit)
         if isinstance(node, GateNode):
@@ -281,21 +281,10 @@ def _specs(
     return found
 
 
-def _waits(node: Node) -> bool:
-    """Whether a node is a join, or the next step of a program: what it waits for may be named before."""
-    return bool(dependencies.inputs_of(node)) or (
-        isinstance(node, ProgramNode) and node.step is not None and node.step.number > 1
-    )
-
-
-def _waiting(node: Node, places: dict[str, int]) -> NodeSpec:
-    """Return the annotations of a join, or of the next step."""
+def _next_step(node: Node, places: dict[str, int]) -> NodeSpec:
+    """Return the annotations of the next step of a program."""
     spec = NodeSpec(node.id, node.kind, queue=queues.TOOLS)
     spec.inputs = [places[name] for name in dependencies.inputs_of(node)]
-    if isinstance(node, ProgramNode):
-        spec.policy, spec.timeout, spec.attempts = "any", round(STEP_SECONDS * 1000), READ_ATTEMPTS
-    elif isinstance(node, JoinNode):
-        join_policy(spec, node)
     return spec
 
 

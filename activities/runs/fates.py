@@ -15,6 +15,7 @@ from sennit.workflows.messages.dry_run import TAKEN, CallFate, DryRunReport, Fat
 from sennit.workflows.plan.compile.execution_plan import NodeSpec
 from sennit.workflows.plan.language.text import one_line
 from sennit.workflows.plan.scheduling.joins import is_open
+from sennit.workflows.plan.scheduling.programs import is_replaced
 from sennit.workflows.plan.scheduling.state import (
     CANCELLED,
     ENDED,
@@ -58,7 +59,7 @@ class EarlierCalls:
         graph = state.graph
         for unit, spec in enumerate(graph.specs):
             is_of_it = program is None or graph.program_of(unit) == program
-            if not _is_call(state, unit) or not is_of_it or graph.is_replaced(unit):
+            if not _is_call(state, unit) or not is_of_it or is_replaced(state, unit):
                 continue
             kind, message = state.notes.get(unit, ("", ""))
             error = f"{kind}: {message}" if kind else ""

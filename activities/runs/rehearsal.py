@@ -7,7 +7,7 @@ The store of the `runner` is a scratch store: nothing that is claimed or kept he
 
 import asyncio
 from collections import deque
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from sennit.activities.limits import MAX_LOOK_UP_SECONDS
@@ -28,16 +28,15 @@ from sennit.workflows.plan.scheduling.events import (
     Event,
     InputsRead,
     NodeEnded,
-    NodesAppended,
-    Outcome,
     Start,
     TimeAdvanced,
 )
 from sennit.workflows.plan.scheduling.joins import is_open
+from sennit.workflows.plan.scheduling.programs import activity_page
 from sennit.workflows.plan.scheduling.state import RUNNING, RunState
 from sennit.workflows.plan.scheduling.step import step
 from sennit.workflows.run.dispatcher import PAID, node_call
-from sennit.workflows.run.outcomes import ends_on, failed_outcome, outcome_of, page_of, places_of
+from sennit.workflows.run.outcomes import advance_of, failed_outcome, outcome_of
 
 _OF_SCRIPT = (CallFailed, ProgramFailed, OutputRefused, BindError)
 """How a script fails by itself, as it would in the run."""
@@ -150,8 +149,8 @@ class Rehearsal:
     async def _make_step(self, begun: _Begun) -> None:
         """Make a step of a program, unless what it waits for is still open."""
         unit, state = begun.unit, self.state
-        inputs = state.spec_of(unit).inputs
-        if not self._is_wanted(begun) or (inputs and all(is_open(state.status[node]) for node in inputs)):
+        waits = state.sessions[unit].waits
+        if not self._is_wanted(begun) or (waits and all(is_open(state.status[node]) for node in waits)):
             return
         self._take(InputsRead(unit))
         call = self._node_call(unit)
@@ -167,30 +166,26 @@ class Rehearsal:
         if reply.page is None:
             self._take(ended)
         else:
-            self._append(reply.page, replace(ended, outcome=replace(ended.outcome, delegated=True)))
+            self._go_on(reply.page, ended)
 
-    def _append(self, page: PlanPage, ended: NodeEnded) -> None:
-        """Go on with what a step has called, as the run does."""
+    def _go_on(self, page: PlanPage, ended: NodeEnded) -> None:
+        """Go on with what an advance has called, as the run does."""
         graph = self.state.graph
-        found = page_of(graph, page)
-        names = [spec.id for spec in found.specs]
-        for spec in found.specs:
-            spec.page = page.plan
+        event, ends = advance_of(graph, page, ended)
+        for spec in event.calls:
             spec.fills |= spec.kind == "gate" and bool(self.place.origins)
             spec.locks = []
-        ends = ends_on(found, page, graph.specs[ended.unit])
-        outcomes: tuple[tuple[str, Outcome], ...] = tuple((name, outcome_of(reply)) for name, reply in ends)
-        past = tuple(places_of(graph, page.past))
-        self._take(NodesAppended(found, ended, past=past, given_up=page.given_up, ends=outcomes))
+        names = [spec.id for spec in event.calls]
+        self._take(event)
         self.called |= {graph.by_id[name]: None for name in names}
-        self.found |= {graph.by_id[name]: reply for name, reply in ends}
+        self.found |= {graph.by_id[name]: reply for name, reply in ends if name != event.step}
 
     def _node_call(self, unit: int, *, asks: bool = False) -> NodeCall:
         place = self.place
         common: dict[str, Any] = {"origins": place.origins} if place.origins else {}
         if place.epoch > 1:
             common["epoch"] = place.epoch
-        plan = self.state.spec_of(unit).page or place.plan
+        plan = activity_page(self.state, unit) or place.plan
         return node_call(self.state, place.run, plan, (unit,), asks=asks, **common)
 
     def _is_wanted(self, begun: _Begun) -> bool:

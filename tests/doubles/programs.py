@@ -142,7 +142,7 @@ class Play:
         context = RunContext(goal="", inputs={}, docs=None, approval="never", catalogue=self.catalogue)
         node = ProgramNode(id="main", kind="program", script=self.script, arguments=arguments)
         plan = Plan(nodes=(node,))
-        spec = NodeSpec("main", "program", policy="any", queue=queues.TOOLS)
+        spec = NodeSpec("main", "program", queue=queues.TOOLS)
         kept = StoredPlan(
             run_context=await self.library.keep(self.prefix, context),
             goal="",

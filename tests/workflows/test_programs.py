@@ -168,7 +168,7 @@ async def main(items: list):
 
 
 async def test_a_run_that_is_full_says_so(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "MAX_UNITS", 12)
+    monkeypatch.setattr(engine, "MAX_UNITS", 8)
     handle = await start(plan=program(CHAIN, count=9))
     view = await until(handle, blocked)
     assert "TooManyCalls" in view["blocked"][0]["question"]

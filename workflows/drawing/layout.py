@@ -6,12 +6,13 @@ that a picture stands still while its nodes change.
 """
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import NamedTuple
 
-from sennit.workflows.plan.compile.execution_plan import Kind
 from sennit.workflows.plan.compile.graph import Graph
+from sennit.workflows.plan.scheduling.session import Session
 
 SWEEPS = 6
 MAX_NODES = 60
@@ -36,58 +37,54 @@ class Layout:
         return self.count <= MAX_NODES and (bool(self.links) or len(self.layers) <= 1)
 
 
-def flow_of(graph: Graph) -> tuple[list[int], list[list[int]]]:
+def flow_of(graph: Graph, sessions: Mapping[int, Session] = MappingProxyType({})) -> tuple[list[int], list[list[int]]]:
     """Return the nodes to draw, and for each the places in that list of the nodes it comes after.
 
-    A fallback node comes after the node it replaces. Further steps of a program are not drawn: what one has called
-    comes after what it has read, and what waits for a program or a task comes after its last calls.
+    A fallback node comes after the node it replaces. What a script has called comes after the calls of whose ends the
+    script was told then, and what waits for a program after its last calls.
     """
-    shown = [node for node, spec in enumerate(graph.specs) if spec.is_shown]
-    places = {node: place for place, node in enumerate(shown)}
-    read_by_step: dict[int, list[int]] = {}
+    shown = list(range(len(graph.specs)))
+    told: dict[tuple[int, int], list[int]] = {}
     flow: list[list[int]] = []
     for node in shown:
         spec = graph.specs[node]
         sources: list[int] = []
         for source in (*graph.deps[node], *spec.inputs):
-            sources += _ends(graph, source)
+            sources += _ends(graph, sessions, source)
         if node in graph.predecessor:
             sources.append(graph.predecessor[node])
 
-        # A call of a program that reads no other node comes after what the step that made it has read.
-        if spec.maker >= 0 and not sources:
-            if spec.maker not in read_by_step:
-                read_by_step[spec.maker] = _read_by(graph, spec.maker)
-            sources = read_by_step[spec.maker]
-        flow.append([places[source] for source in sources if source in places])
+        # A call of a program comes after the calls of whose ends the advance that made it was told.
+        program = graph.caller_of(node)
+        if program >= 0:
+            advance = program, sessions[program].calls.get(node, 0)
+            if advance not in told:
+                told[advance] = _told(graph, sessions[program], advance[1]) or [program]
+            sources = told[advance]
+        elif spec.maker >= 0 and not sources:
+            sources = [spec.maker]
+        flow.append(sources)
     return shown, flow
 
 
-def _ends(graph: Graph, node: int) -> list[int]:
+def _ends(graph: Graph, sessions: Mapping[int, Session], node: int) -> list[int]:
     """Return the nodes by which a node ends: the last calls of a program, the node itself of any other."""
-    last = _last(graph, node, "program")
-    if last == node:
+    session = sessions.get(node)
+    if session is None or not session.waits:
         return [node]
-    ends: list[int] = []
-    for call in graph.specs[last].inputs:
-        ends += _ends(graph, call)
-    return ends or [node]
+    return [_last(graph, call) for call in session.waits]
 
 
-def _read_by(graph: Graph, step: int) -> list[int]:
-    """Return what a step of a program has read. The first step reads none, but is drawn itself."""
-    spec = graph.specs[step]
-    if not spec.is_step:
-        return [step]
-    read: list[int] = []
-    for node in spec.inputs:
-        read += _ends(graph, _last(graph, node, "llm"))
-    return read
+def _told(graph: Graph, session: Session, number: int) -> list[int]:
+    """Return the calls of whose ends a script was told as an advance began: of a model that has called tools, its last
+    turn.
+    """
+    return [_last(graph, call) for call in session.told_at_begin(number)]
 
 
-def _last(graph: Graph, node: int, kind: Kind) -> int:
-    """Return the last step of a program, or the last turn of a model call; the node itself if it is of another kind."""
-    while graph.specs[node].kind == kind and graph.specs[node].successor >= 0:
+def _last(graph: Graph, node: int) -> int:
+    """Return the last turn of a model call, or the node itself."""
+    while graph.specs[node].kind == "llm" and graph.specs[node].successor >= 0:
         node = graph.specs[node].successor
     return node
 

@@ -43,8 +43,16 @@ from sennit.workflows.plan.language.summary import for_bar
 from sennit.workflows.plan.limits import MAX_TASK_BYTES
 from sennit.workflows.plan.scheduling.completion import may_write
 from sennit.workflows.plan.scheduling.events import Event, InputsRead, NodeEnded, Start
-from sennit.workflows.plan.scheduling.joins import beginning, last_read, lost, makers, manifest
+from sennit.workflows.plan.scheduling.joins import lost, makers, manifest
+from sennit.workflows.plan.scheduling.programs import (
+    activity_generation,
+    activity_name,
+    activity_page,
+    beginning,
+    last_told,
+)
 from sennit.workflows.plan.scheduling.ready import grant, in_place
+from sennit.workflows.plan.scheduling.session import Session
 from sennit.workflows.plan.scheduling.state import RUNNING, SUCCEEDED, RunState
 from sennit.workflows.run import outcomes
 from sennit.workflows.run.outcomes import End, Handle, InFlight, Key
@@ -169,9 +177,11 @@ class Dispatcher:
 
     def _start(self, decision: Start) -> None:
         state, units, asks, following = self._state, decision.units, decision.asks, decision.following
-        ended = {node: state.ended_at.get(node, 0) for node in state.spec_of(units[0]).inputs}
-        if state.kind_of(units[0]) == "program" and not self._tell(InputsRead(units[0])):
-            return  # the run is frozen
+        ended: dict[int, int] = {}
+        if state.kind_of(units[0]) == "program":
+            ended = {node: state.ended_at.get(node, 0) for node in state.sessions[units[0]].waits}
+            if not self._tell(InputsRead(units[0])):
+                return  # the run is frozen
         call = self._node_call(units, asks=asks)
         if isinstance(call, ProgramNodeCall):
             self._moved |= {node: True for node, at in ended.items() if at != state.ended_at.get(node, 0)}
@@ -179,9 +189,8 @@ class Dispatcher:
             call = call.model_copy(update=_known(moved=moved))
         if following >= 0:
             then = self._node_call((following,))
-            then = then.model_copy(
-                update={"refs": {}, "lost": {}, "ends": {}, "follows": True, "after": last_read(state, following)}
-            )
+            after = last_told(state, state.sessions[following])
+            then = then.model_copy(update={"refs": {}, "lost": {}, "ends": {}, "follows": True, "after": after})
             call = call.model_copy(update={"then": then})
         self._starts += 1
         self.started += 1
@@ -194,13 +203,13 @@ class Dispatcher:
             specs = [replace(spec, attempts=max(1, spec.attempts - call.tried))]
         options = node_options(specs, item=item, is_call=is_call)
         ident = ActivityId(
-            state.path(first),
-            state.generation[first],
+            activity_name(state, first),
+            activity_generation(state, first),
             others=len(units) - 1,
             work="question" if asks else "",
             epoch=self.epoch,  # no two ids of one run are under way at once
         )
-        name = state.full_path(first) if len(units) == 1 else f"{state.full_path(first)}+{len(units) - 1}"
+        name = ident.full_path if len(units) == 1 else f"{ident.full_path}+{len(units) - 1}"
         options.setdefault("summary", self._summary(units, name, spec.summary))
         if asks:
             options["summary"] = for_bar(f"{name} asks: {spec.summary.partition(' ')[2]}")
@@ -245,7 +254,7 @@ class Dispatcher:
     def _node_call(self, units: Units, *, asks: bool = False) -> NodeCall:
         """Return the call for these units, with what the budget has left for it."""
         state, unit = self._state, units[0]
-        plan = state.spec_of(unit).page or self.plan
+        plan = activity_page(state, unit) or self.plan
         call = node_call(state, self._run, plan, units, asks=asks, **self._common)
         limits: dict[str, Any] = {}
         if isinstance(call, BudgetedCall) and state.budget is not None:
@@ -377,18 +386,24 @@ def node_call(state: RunState, run: str, plan: str, units: Units, *, asks: bool 
     has.
     """
     takes, unit = contract_of(state, units, asks=asks).takes, units[0]
-    common |= {"run": run, "plan": plan, "nodes": tuple(state.full_path(each) for each in units)}
+    names = [ActivityId(activity_name(state, each), activity_generation(state, each)).full_path for each in units]
+    common |= {"run": run, "plan": plan, "nodes": tuple(names)}
     if unit in state.answers:
         return GateNodeCall(**common, answer=state.answers[unit])
     spec = state.spec_of(unit)
     gathers = takes is JoinNodeCall
+    session = state.sessions[unit] if unit in state.sessions and state.sessions[unit].has_begun else None
     read = [unit] if gathers else [*(node for each in units for node in _read_by(state, each)), *spec.inputs]
+    if session is not None:
+        read = list(session.last.told)
     repeated = [node for node in makers(state, read) if state.generation[node] > 1]
     fields = _known(repeated=tuple(state.full_path(node) for node in repeated))
     if gathers:
         fields["refs"] = {state.path(unit): manifest(state, unit)}
     else:
         fields["refs"] = _reads(state, units)
+    if session is not None:
+        return takes(**common, **_known(**fields | _told(state, session)))
     if issubclass(takes, AskingCall) and (asks or spec.approval):
         fields["room"] = _room(state, unit)
     if takes is GateNodeCall:
@@ -399,7 +414,6 @@ def node_call(state: RunState, run: str, plan: str, units: Units, *, asks: bool 
         fields |= {"resumes": unit in state.resumed, "approved": state.approved.get(unit)}
     elif takes is ProgramNodeCall:
         fields["approved"] = state.approved.get(unit)
-    if takes is ProgramNodeCall and not spec.inputs:
         fields |= beginning(state, unit)
     if spec.inputs and spec.kind != "join":
         fields |= _gathered(state, unit, spec, fields["refs"])
@@ -419,19 +433,26 @@ def _room(state: RunState, unit: int) -> int:
 
 
 def _gathered(state: RunState, unit: int, spec: NodeSpec, refs: dict[str, str]) -> dict[str, Any]:
-    """Return the extra fields of a model with `inputs`, or of a program's step."""
+    """Return the extra fields of a model with `inputs`."""
     chosen = state.chosen[unit]
-    if spec.policy == "any":
-        chosen = tuple(node for node in chosen if state.status[node] == SUCCEEDED)
     found: dict[str, Any] = {"refs": refs | {state.path(node): state.digest[node] or "" for node in chosen}}
-    if spec.policy in ("settled", "any"):
+    if spec.policy == "settled":
         taken = dict.fromkeys(chosen)
-        read = spec.inputs if spec.policy == "settled" else state.chosen[unit]
-        losses = lost(state, [node for node in read if node not in taken])
+        losses = lost(state, [node for node in spec.inputs if node not in taken])
         found["lost"] = {state.path(node): loss for node, loss in losses.items()}
-    if spec.policy == "any":
-        found["ends"] = {state.path(node): state.ended_at.get(node, 0) for node in state.chosen[unit]}
     return found
+
+
+def _told(state: RunState, session: Session) -> dict[str, Any]:
+    """Return what an advance of a program is told: the outputs of calls that have ended, how others have, and when."""
+    told = session.last.told
+    have_value = [call for call in told if state.status[call] == SUCCEEDED]
+    losses = lost(state, [call for call in told if state.status[call] != SUCCEEDED])
+    return {
+        "refs": {state.path(call): state.digest[call] or "" for call in have_value},
+        "lost": {state.path(call): loss for call, loss in losses.items()},
+        "ends": {state.path(call): state.ended_at.get(call, 0) for call in told},
+    }
 
 
 def _reads(state: RunState, units: Units) -> dict[str, str]:

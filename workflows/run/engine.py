@@ -40,6 +40,7 @@ from sennit.workflows.plan.scheduling.events import (
     Outcome,
     PlanHeld,
     PlanReplaced,
+    ProgramAdvanced,
     ProgramEdited,
     Question,
     RunStarted,
@@ -48,6 +49,7 @@ from sennit.workflows.plan.scheduling.events import (
     TimeAdvanced,
     Written,
 )
+from sennit.workflows.plan.scheduling.programs import activity_name
 from sennit.workflows.plan.scheduling.snapshot import load
 from sennit.workflows.plan.scheduling.state import RUNNING, RunState
 from sennit.workflows.plan.scheduling.step import step, unit_of
@@ -56,7 +58,7 @@ from sennit.workflows.run.dispatcher import Dispatcher
 from sennit.workflows.run.drain import Drain
 from sennit.workflows.run.extension import PlanExtender
 from sennit.workflows.run.freeze import Freeze, frozen_by
-from sennit.workflows.run.outcomes import ends_on, graph_of, invalid_result, outcome_of, page_of, places_of
+from sennit.workflows.run.outcomes import advance_of, graph_of, invalid_result, page_of
 from sennit.workflows.run.setup import RunSetup
 from sennit.workflows.run.subagent import inherited
 from sennit.workflows.run.subagent_status import SubagentStatus
@@ -252,7 +254,7 @@ class Engine:
             elif reply is not None:
                 self._note(event.unit, reply)
                 if reply.page is not None and self.expects(event):
-                    self._delegate(reply.page, event)
+                    self._go_on(reply.page, event)
                     continue
                 if reply.more and self.expects(event):
                     self.extender.take(event, reply)
@@ -264,12 +266,25 @@ class Engine:
         self.dispatcher.start_waiting()
         self._changed()
 
-    def _delegate(self, page: PlanPage, ended: NodeEnded) -> None:
-        """Go on with what a step of a program has called, or fail the step."""
+    def _go_on(self, page: PlanPage, ended: NodeEnded) -> None:
+        """Go on with what an advance of a program has called, or fail the program."""
         try:
-            self.append(page, replace(ended, outcome=replace(ended.outcome, delegated=True)))
+            event, ends = advance_of(self.state.graph, page, ended)
+            self._check_room(len(event.calls))
         except ApplicationError as error:
             self._step(replace(ended, outcome=Outcome(error=(error.type or "", error.message))))
+            return
+        for spec in event.calls:
+            spec.fills |= spec.kind == "gate" and bool(self.dispatcher.origins)  # has it been answered there?
+        self.has_grown = True
+        self._step(event, ends=ends)
+        self.wake()
+
+    def _check_room(self, count: int) -> None:
+        """Raise ApplicationError if the run would get too many nodes by so many more."""
+        if len(self.state.status) + count > MAX_UNITS:
+            full = f"the run would have over {MAX_UNITS:,} nodes and items; give a part of the work to another run"
+            raise ApplicationError(full, type="TooManyCalls", non_retryable=True)
 
     def expects(self, event: NodeEnded) -> bool:
         """Whether this unit's end is still open: neither the run nor the unit has stopped or started again."""
@@ -306,19 +321,14 @@ class Engine:
         Raises ApplicationError if it is no page of this plan, or the run gets too many nodes by it.
         """
         state = self.state
-        asking = state.spec_of(ended.unit) if ended is not None else None
-        is_apart = asking is not None and bool(asking.page or asking.kind == "program")
+        is_apart = ended is not None and bool(state.spec_of(ended.unit).page)
         found = page_of(state.graph, page)
-        past = tuple(places_of(state.graph, page.past))
         taken = [spec.id for spec in found.specs if spec.id in state.graph.by_id]
         if not is_apart and (page.base != self.dispatcher.plan or taken):
             raise invalid_result()
-        if len(state.status) + len(found.specs) > MAX_UNITS:
-            full = f"the run would have over {MAX_UNITS:,} nodes and items; give a part of the work to another run"
-            raise ApplicationError(full, type="TooManyCalls", non_retryable=True)
+        self._check_room(len(found.specs))
         for spec in found.specs if is_apart else ():
             spec.page = page.plan
-            spec.fills |= spec.kind == "gate" and bool(self.dispatcher.origins)  # has it been answered there?
         facts, fallbacks = (
             {state.graph.by_id[name]: dict(each) for name, each in by_id.items()}
             for by_id in (page.facts, page.fallbacks)
@@ -326,9 +336,7 @@ class Engine:
         if not is_apart:
             self.dispatcher.plan = page.plan
         self.has_grown = True
-        ends = ends_on(found, page, asking)
-        outcomes = tuple((name, outcome_of(each)) for name, each in ends)
-        self._step(NodesAppended(found, ended, facts, fallbacks, more, past, page.given_up, outcomes), reply, ends)
+        self._step(NodesAppended(found, ended, facts, fallbacks, more), reply)
         self.wake()
 
     def replace_plan(self, checked: CheckResult) -> None:
@@ -424,7 +432,7 @@ class Engine:
             self.replies[unit] = reply
         self.usage = self.usage.plus(reply.usage)
         self.warnings = dict.fromkeys([*self.warnings, *reply.warnings][:MAX_RUN_WARNINGS])
-        self.log.note(self.state.spec_of(unit), reply.log)
+        self.log.note(activity_name(self.state, unit), reply.log)
 
     def _step(self, event: Event, reply: NodeReply | None = None, ends: Iterable[CallEnd] = ()) -> bool:
         """Have the scheduler take an event, with the replies of its node and those it adds, and do what it decides.
@@ -440,7 +448,7 @@ class Engine:
             self._freeze(event, error)
             return False
         for name, each in ends:
-            self._note(self.state.graph.by_id[name], each)
+            self._note(self._unit_of_end(event, name), each)
         self.replies |= joined(self.state, self.replies) if len(self.replies) < MAX_KEPT_REPLIES else {}
         if isinstance(event, NodeEnded) and reply is not None and reply.question is not None:
             self._journal.ruled(self.state, event.unit, reply.question)
@@ -455,6 +463,12 @@ class Engine:
             elif isinstance(decision, End):
                 self.status = decision.status
         return True
+
+    def _unit_of_end(self, event: Event, name: str) -> int:
+        """Return the unit of which an advance of a program tells an end: a call, or by the next advance the program."""
+        if isinstance(event, ProgramAdvanced) and name == event.step:
+            return event.ended.unit
+        return self.state.graph.by_id[name]
 
     # a run whose scheduler has broken an invariant
 

@@ -12,7 +12,7 @@ from types import TracebackType
 from sennit.workflows.limits import MAX_BROKEN_CHARACTERS
 from sennit.workflows.messages.result import BlockedOn, WriteLine
 from sennit.workflows.plan.scheduling.completion import fate_of, may_write
-from sennit.workflows.plan.scheduling.events import Event, NodeEnded, NodesAppended, WriteStatus
+from sennit.workflows.plan.scheduling.events import Event, NodeEnded, NodesAppended, ProgramAdvanced, WriteStatus
 from sennit.workflows.plan.scheduling.state import RunState
 
 _SCHEDULER = "sennit.workflows.plan.scheduling."
@@ -75,7 +75,7 @@ def frozen_by(error: Exception, event: Event, state: RunState, task: int) -> Fre
     ended: list[NodeEnded] = []
     if isinstance(event, NodeEnded):
         ended.append(event)
-    elif isinstance(event, NodesAppended) and event.ended is not None:
+    elif isinstance(event, NodesAppended | ProgramAdvanced) and event.ended is not None:
         ended.append(event.ended)
     freeze.note_ends(state, ended)
     return freeze
@@ -103,7 +103,7 @@ def _place_in_scheduler(traceback: TracebackType | None) -> str:
 def _described(event: Event, state: RunState) -> str:
     """Return which event it was, and of which node."""
     kind, unit = type(event).__name__, getattr(event, "unit", None)
-    if isinstance(event, NodesAppended) and event.ended is not None:
+    if isinstance(event, NodesAppended | ProgramAdvanced) and event.ended is not None:
         unit = event.ended.unit
     if isinstance(unit, int) and unit in state.status:
         return f"{kind} of {state.path(unit)}"

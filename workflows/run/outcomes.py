@@ -21,7 +21,7 @@ from sennit.workflows.plan.compile.graph import Graph
 from sennit.workflows.plan.compile.page import attach, check_places, parse_page
 from sennit.workflows.plan.language.limits import NO_USAGE, Usage
 from sennit.workflows.plan.scheduling.completion import LOST, NOT_WRITTEN, UNKNOWN_OUTCOME
-from sennit.workflows.plan.scheduling.events import NodeEnded, Outcome
+from sennit.workflows.plan.scheduling.events import NodeEnded, Outcome, ProgramAdvanced
 
 Handle = asyncio.Task[GroupReply]
 """What is under way: an activity's handle is a task, and so is a sub-agent with the activities around it."""
@@ -71,17 +71,31 @@ def page_of(graph: Graph, page: PlanPage) -> ExecutionPlan:
         raise invalid_result() from None
 
 
-def ends_on(found: ExecutionPlan, page: PlanPage, asking: NodeSpec | None) -> list[CallEnd]:
-    """Return how nodes of a page have ended by now. That of a program which is `asking` for it ends with the step that
-    goes on from there. Raises ApplicationError of type InvalidResult.
+def advance_of(graph: Graph, page: PlanPage, ended: NodeEnded) -> tuple[ProgramAdvanced, list[CallEnd]]:
+    """Return what an advance of a program has come to, and how calls of its page have ended by now. The last node of
+    the page is the advance that goes on from there. Raises ApplicationError of type InvalidResult.
     """
-    last = found.specs[-1] if found.specs else None
-    if asking is not None and asking.kind == "program" and (last is None or last.kind != "program"):
+    found = page_of(graph, page)
+    past = tuple(places_of(graph, page.past))
+    if not found.specs or found.specs[-1].kind != "program":
         raise invalid_result()
     try:
-        return unpack_ends(found, page.ends)
+        ends = unpack_ends(found, page.ends)
     except ValueError:
         raise invalid_result() from None
+
+    *calls, following = found.specs
+    if any(spec.kind == "program" or spec.inputs for spec in calls):
+        raise invalid_result()
+    for spec in calls:
+        spec.page = page.plan
+    end = None
+    if ends and ends[-1][0] == following.id:
+        end = outcome_of(ends[-1][1])
+    made = tuple((name, outcome_of(reply)) for name, reply in ends if name != following.id)
+    delegated = replace(ended, outcome=replace(ended.outcome, delegated=True))
+    waits = tuple(following.inputs)
+    return ProgramAdvanced(delegated, calls, following.id, page.plan, waits, past, page.given_up, made, end), ends
 
 
 def places_of(graph: Graph, names: Iterable[str]) -> list[int]:

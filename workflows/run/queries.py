@@ -194,7 +194,7 @@ def run_view(view: RunView, engine: Engine | None, request: Any) -> dict[str, An
             "budget": ledger(state.budget),
             "quote": shown.quote,
             "warnings": (*view.warnings, *engine.warnings, *run_warnings(state)),
-            "log": engine.log.lines(engine.state.graph),
+            "log": engine.log.lines(engine.state),
             "blocked": shown.blocked,
             "waits_for": drain_waits_for(state),
             "writes": shown.writes,

@@ -169,7 +169,7 @@ def _misfit(spec: NodeSpec, update: NodeUpdate, *, is_in_doubt: bool) -> str | N
     while it is in doubt: the other one has not been told yet that it failed.
     """
     name, gate = update.node, spec.kind == "gate"
-    stands_in = spec.is_successor and not spec.is_step and not is_in_doubt
+    stands_in = spec.is_successor and not is_in_doubt
     if isinstance(update, RetryNode) and stands_in:
         return f"`{name}` stands in for another node; retry that one"
     if isinstance(update, EditProgram) and not spec.is_program:

@@ -126,7 +126,7 @@ def board(run: ShownRun, *, title: str, notes: Sequence[str] = (), end: RunEnd =
     Text from users is escaped, so that it cannot become markup. Notes are short Markdown of our own.
     """
     state = run.state
-    shown, diagram = _diagram_of(state.graph)
+    shown, diagram = _diagram_of(state)
     drawn_statuses = [_status(run, node) for node in shown]
 
     # Some parts are the same in every detail.
@@ -398,11 +398,12 @@ class _Sketch:
     diagram: Diagram
 
 
-def _diagram_of(graph: Graph) -> tuple[list[int], Diagram]:
+def _diagram_of(state: RunState) -> tuple[list[int], Diagram]:
     """Return the nodes that are drawn and their diagram, made again if nodes were added."""
+    graph = state.graph
     sketch: _Sketch | None = graph.sketch
     if sketch is None or sketch.count != len(graph.specs):
-        shown, sources = flow_of(graph)
+        shown, sources = flow_of(graph, state.sessions)
         sketch = _Sketch(len(graph.specs), shown, Diagram(arrange(sources), _drawn_nodes(graph, shown)))
         graph.sketch = sketch
     return sketch.shown, sketch.diagram

@@ -69,7 +69,7 @@ def in_order(graph: Graph) -> list[int]:
     of a task come after the task.
     """
     if not graph.made:
-        return [node for node, spec in enumerate(graph.specs) if spec.is_shown]
+        return list(range(len(graph.specs)))
     order: list[int] = []
     tasks = tasks_by_path(graph)
     for node, spec in enumerate(graph.specs):
@@ -82,13 +82,12 @@ def in_order(graph: Graph) -> list[int]:
 
 
 def _made_below(graph: Graph, root: int) -> list[int]:
-    """Return what a node has led to, in order, without the further steps of programs."""
+    """Return what a node has led to, in order."""
     found: list[int] = []
     left = graph.made_by(root)[::-1]
     while left:
         node = left.pop()
-        if graph.specs[node].is_shown:
-            found.append(node)
+        found.append(node)
         left += graph.made_by(node)[::-1]
     return found
 

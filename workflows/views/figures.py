@@ -13,6 +13,7 @@ from sennit.workflows.plan.figures.failures import NO_FAILURES
 from sennit.workflows.plan.figures.figures import critical_path, figures_of
 from sennit.workflows.plan.figures.record import Part, PartKind, Record
 from sennit.workflows.plan.language.limits import NO_USAGE, Usage
+from sennit.workflows.plan.scheduling.programs import is_replaced
 from sennit.workflows.plan.scheduling.state import ENDED, FAILED, RUNNING, RunState
 from sennit.workflows.views.call_sites import path_and_line
 
@@ -29,7 +30,9 @@ def record_of(state: RunState, planning: Usage = NO_USAGE) -> tuple[Record, list
     """
     units = state.units()
     places = {unit: place for place, unit in enumerate(units)}
-    parts = _unit_parts(state, units, places) + _map_parts(state, places)
+    advances = _advance_places(state, len(units) + 2 * len(state.items))
+    parts = _unit_parts(state, units, places, advances) + _map_parts(state, places)
+    parts += _advance_parts(state, places, advances)
     if any(planning):
         parts.append(Part(PLANNER, "container", branch=PLANNER, used=planning))
     waited = {str(cause): millis for cause, millis in state.waits.total.items()}
@@ -37,9 +40,12 @@ def record_of(state: RunState, planning: Usage = NO_USAGE) -> tuple[Record, list
     return Record(tuple(parts), state.window, waited, asked), units
 
 
-def _unit_parts(state: RunState, units: Sequence[int], places: Mapping[int, int]) -> list[Part]:
+def _unit_parts(
+    state: RunState, units: Sequence[int], places: Mapping[int, int], advances: Mapping[tuple[int, int], int]
+) -> list[Part]:
     """Return a part for each unit, with the places of the parts that it comes after."""
-    # A map has two parts of its own, behind those of the units (see `_map_parts`).
+    # A map has two parts of its own, behind those of the units (see `_map_parts`), and each advance of a script has one
+    # behind those (see `_advance_parts`).
     openings = {node: len(units) + number for number, node in enumerate(state.items)}
     closings = {node: opening + len(openings) for node, opening in openings.items()}
     calls_in_place = _calls_in_place(state)
@@ -49,6 +55,9 @@ def _unit_parts(state: RunState, units: Sequence[int], places: Mapping[int, int]
         after = _places_of(predecessors, places)
         if state.is_item(unit):
             after.append(openings[state.node_of(unit)])
+        advance = _advance_before(state, unit)
+        if advance is not None:
+            after.append(advances[advance])
         for node in _maps_before(state, unit):
             after.append(closings[node])
         parts.append(_part(state, unit, tuple(after)))
@@ -68,6 +77,28 @@ def _map_parts(state: RunState, places: Mapping[int, int]) -> list[Part]:
         values = state.values(node)
         closings.append(Part(state.shown(node), "container", after=tuple(_places_of(values, places))))
     return openings + closings
+
+
+def _advance_places(state: RunState, first: int) -> dict[tuple[int, int], int]:
+    """Return the place of the part of each advance of each script, by the program and the number of the advance."""
+    places: dict[tuple[int, int], int] = {}
+    for program, session in state.sessions.items():
+        for number in range(len(session.advances)):
+            places[program, number] = first + len(places)
+    return places
+
+
+def _advance_parts(state: RunState, places: Mapping[int, int], advances: Mapping[tuple[int, int], int]) -> list[Part]:
+    """Return a part for each advance of a script, which takes no time: it comes after what the script was told in it,
+    and what the script has called then comes after it.
+    """
+    parts = []
+    for program, number in advances:
+        after = _places_of(dict.fromkeys(_told_before(state, program, number)), places)
+        if number:
+            after.append(advances[program, number - 1])
+        parts.append(Part(state.shown(program), "container", after=tuple(after)))
+    return parts
 
 
 def _places_of(units: Iterable[int], places: Mapping[int, int]) -> list[int]:
@@ -125,7 +156,7 @@ def own_error(state: RunState, unit: int) -> str:
     note = state.notes.get(unit)
     if note is None or state.status[unit] not in ENDED or unit in state.inherited_failure:
         return ""
-    is_no_failure = note[0] in (*NO_FAILURES, *_INHERITED) or state.graph.is_replaced(state.node_of(unit))
+    is_no_failure = note[0] in (*NO_FAILURES, *_INHERITED) or is_replaced(state, state.node_of(unit))
     was_stopped = note[0] == "Cancelled" and state.status[unit] != FAILED
     if is_no_failure or was_stopped:
         return ""
@@ -168,7 +199,7 @@ def _after(state: RunState, unit: int) -> list[int]:
     elif not _maps_before(state, unit):
         predecessors += _ends_of(graph, spec.inputs)
     predecessors += state.values(node)
-    if spec.maker >= 0:
+    if spec.maker >= 0 and graph.caller_of(node) < 0:
         predecessors.append(spec.maker)
     host = graph.predecessor.get(node)
     if host is not None:
@@ -187,7 +218,7 @@ def _maps_before(state: RunState, unit: int) -> list[int]:
 
 
 def _ends_of(graph: Graph, nodes: Sequence[int]) -> list[int]:
-    """Return nodes with all that may have taken over their ends: fallbacks, further turns and steps."""
+    """Return nodes with all that may have taken over their ends: fallbacks and further turns."""
     ends: dict[int, None] = {}
     for node in nodes:
         later = node
@@ -197,21 +228,40 @@ def _ends_of(graph: Graph, nodes: Sequence[int]) -> list[int]:
     return list(ends)
 
 
+def _advance_before(state: RunState, unit: int) -> tuple[int, int] | None:
+    """Return the advance of a script that has made a call, or by which a program ends: the program and its number."""
+    if unit in state.sessions:
+        return unit, state.sessions[unit].number
+    program = -1 if state.is_item(unit) else state.graph.caller_of(unit)
+    if program < 0 or unit not in state.sessions[program].calls:
+        return None
+    return program, state.sessions[program].calls[unit]
+
+
+def _told_before(state: RunState, program: int, number: int) -> list[int]:
+    """Return what came in front of an advance: the calls of whose ends it was told, and those that the advance before
+    has made itself; of the first one, what the program waited for.
+    """
+    if not number:
+        return _ends_of(state.graph, state.graph.deps[program])
+    session = state.sessions[program]
+    return [*session.told_at_begin(number), *session.advances[number - 1].told]
+
+
 def _calls_in_place(state: RunState) -> dict[int, list[int]]:
-    """Return what came in front of the calls of a program whose step has made calls itself: those of its calls of which
-    it had heard by then. The next step comes behind all of them.
+    """Return what came in front of the calls of a program that an advance of it has made itself: those of its calls of
+    which the script had heard by then.
     """
     graph = state.graph
     predecessors: dict[int, list[int]] = {}
-    for maker in graph.made:
-        made = graph.made_by(maker)
-        in_place = [node for node in made if graph.specs[node].in_place]
-        if not in_place:
-            continue
-        predecessors |= _heard_of(state, made, in_place)
-        following = graph.specs[maker].successor
-        if following >= 0:
-            predecessors.setdefault(following, []).extend(in_place)
+    for session in state.sessions.values():
+        made_in: dict[int, list[int]] = {}
+        for call, number in session.calls.items():
+            made_in.setdefault(number, []).append(call)
+        for made in made_in.values():
+            in_place = [node for node in made if graph.specs[node].in_place]
+            if in_place:
+                predecessors |= _heard_of(state, made, in_place)
     return predecessors
 
 
@@ -277,16 +327,17 @@ def figures_page(state: RunState, planning: Usage, start: int, limit: int) -> Fi
         following = end
     return FiguresPage(
         figures=figures_of(record),
-        flow=_flow(state.graph, start, end),
+        flow=_flow(state, start, end),
         now=state.now,
         calls=tuple(calls),
         next=following,
     )
 
 
-def _flow(graph: Graph, start: int, end: int) -> tuple[FlowLine, ...]:
+def _flow(state: RunState, start: int, end: int) -> tuple[FlowLine, ...]:
     """Return nodes with what they come after, from a place to another, and no more edges than fit an answer."""
-    shown, sources = flow_of(graph)
+    graph = state.graph
+    shown, sources = flow_of(graph, state.sessions)
     room = MAX_FLOW_EDGES
     lines = []
     for node, after in zip(shown[start:end], sources[start:end], strict=True):

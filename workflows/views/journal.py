@@ -10,7 +10,6 @@ from sennit.workflows.messages.message import message_bytes
 from sennit.workflows.messages.result import BlockedOn, RunStatus
 from sennit.workflows.messages.updates import Update
 from sennit.workflows.messages.views import EventKind, EventPage, RunEvent
-from sennit.workflows.plan.compile.execution_plan import NodeSpec
 from sennit.workflows.plan.compile.graph import Graph
 from sennit.workflows.plan.scheduling.admission import asks
 from sennit.workflows.plan.scheduling.completion import REJECTED
@@ -31,8 +30,8 @@ _KINDS: Mapping[str, EventKind] = {
 
 
 class RunLog:
-    """What the scripts of a run have logged, by step, so that a step that runs again says it once. The last of it is
-    kept; `cut` counts the lines that are not.
+    """What the scripts of a run have logged, by advance, so that an advance that is made again says it once. The last
+    of it is kept; `cut` counts the lines that are not.
     """
 
     def __init__(self, steps: Mapping[str, tuple[str, ...]] = MappingProxyType({}), cut: int = 0) -> None:
@@ -42,12 +41,11 @@ class RunLog:
         for lines in self.steps.values():
             self._size += _characters(lines)
 
-    def note(self, spec: NodeSpec, lines: tuple[str, ...]) -> None:
-        """Keep what a step has logged, in the place of what it logged when it ran before, under another id or not."""
-        for name in (spec.id, *spec.formerly):
-            self._size -= _characters(self.steps.pop(name, ()))
+    def note(self, name: str, lines: tuple[str, ...]) -> None:
+        """Keep what the advance of this name has logged, in the place of what it logged when it was made before."""
+        self._size -= _characters(self.steps.pop(name, ()))
         if lines:
-            self.steps[spec.id] = lines
+            self.steps[name] = lines
             self._size += _characters(lines)
 
         # The oldest lines go first.
@@ -61,15 +59,20 @@ class RunLog:
             else:
                 del self.steps[oldest]
 
-    def lines(self, graph: Graph) -> tuple[str, ...]:
-        """Return what is kept, without what scripts have logged that are replaced."""
+    def lines(self, state: RunState) -> tuple[str, ...]:
+        """Return what is kept, without what scripts have logged in advances that are made again, or in others."""
+        names: dict[str, None] = {}
+        for program, session in state.sessions.items():
+            names[state.path(program)] = None
+            for advance in session.advances:
+                names[advance.step] = None
+
         shown = []
         if self.cut:
             noun = "line" if self.cut == 1 else "lines"
             shown.append(f"({self.cut:,} earlier {noun} of the log cut)")
-        for step, lines in self.steps.items():
-            node = graph.by_id.get(step)
-            if node is not None and not graph.is_replaced(node):
+        for name, lines in self.steps.items():
+            if name in names:
                 shown += lines
         return tuple(shown)
 
@@ -150,19 +153,17 @@ class Journal:
             status = ""
             if self._graph is not None:
                 status = "replaced"
-            self.note("planned", nodes=_shown(graph, 0), status=status)
+            self.note("planned", nodes=len(graph.specs), status=status)
             self._noted.clear()
         elif len(graph.specs) > self._nodes:
-            added = _shown(graph, self._nodes)
-            if added:
-                self.note("planned", nodes=added)
+            self.note("planned", nodes=len(graph.specs) - self._nodes)
         self._graph = graph
         self._nodes = len(graph.specs)
 
     def _note_status(self, state: RunState, unit: int, replies: Sequence[NodeReply | None], moment: Moment) -> None:
         spec = state.spec_of(unit)
         kind = _KINDS.get(_status_of(state, unit))
-        if kind is None or not spec.is_shown:
+        if kind is None:
             return
         if kind == "started" and asks(state, unit):
             return
@@ -265,10 +266,6 @@ def _preview(state: RunState, unit: int, replies: Sequence[NodeReply | None]) ->
 def _standing(state: RunState, unit: int) -> tuple[str, int]:
     """Return the status and the generation of a unit: an event tells of each change."""
     return _status_of(state, unit), state.generation[unit]
-
-
-def _shown(graph: Graph, start: int) -> int:
-    return sum(spec.is_shown for spec in graph.specs[start:])
 
 
 def _status_of(state: RunState, unit: int) -> str:

@@ -12,6 +12,7 @@ from sennit.workflows.plan.compile.execution_plan import NodeSpec
 from sennit.workflows.plan.language.limits import NO_USAGE, Usage, dollars
 from sennit.workflows.plan.language.text import cut
 from sennit.workflows.plan.scheduling.completion import UNKNOWN_OUTCOME
+from sennit.workflows.plan.scheduling.programs import is_replaced
 from sennit.workflows.plan.scheduling.state import RUNNING, STATUS_NAMES, SUCCEEDED, RunState
 from sennit.workflows.views.call_sites import in_order, path_and_line, task_around, tasks_by_path
 from sennit.workflows.views.writes import effect_text
@@ -24,7 +25,7 @@ def status_of(state: RunState, unit: int, caught: Container[int] = ()) -> str:
     status = STATUS_NAMES[state.status[unit]]
     if status != "failed":
         return status
-    if state.graph.is_replaced(state.node_of(unit)):
+    if is_replaced(state, state.node_of(unit)):
         return "skipped"
     if unit in caught:
         return "handled"
@@ -180,7 +181,7 @@ def drain_waits_for(state: RunState) -> tuple[str, ...]:
 
 def visible_units(state: RunState) -> list[int]:
     """Return the units people see, in plan order with each map's items, or each program's calls, after it; without
-    replaced items, and without the further steps of programs.
+    replaced items.
     """
     units: list[int] = []
     for node in in_order(state.graph):

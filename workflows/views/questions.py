@@ -23,6 +23,7 @@ from sennit.workflows.plan.language.text import cut, format_names, one_line
 from sennit.workflows.plan.scheduling.admission import token_of, waiting_in
 from sennit.workflows.plan.scheduling.budget import Budget
 from sennit.workflows.plan.scheduling.events import Question
+from sennit.workflows.plan.scheduling.programs import PROGRAM_FAILED
 from sennit.workflows.plan.scheduling.ready import unpaid
 from sennit.workflows.plan.scheduling.retry import repeated, takes_answer
 from sennit.workflows.plan.scheduling.state import (
@@ -34,7 +35,7 @@ from sennit.workflows.plan.scheduling.state import (
     WAITING,
     RunState,
 )
-from sennit.workflows.plan.scheduling.termination import PROGRAM_FAILED, blocking_failures, outages
+from sennit.workflows.plan.scheduling.termination import blocking_failures, outages
 from sennit.workflows.views.example import example_value, full_example
 from sennit.workflows.views.nodes import error_at_place
 from sennit.workflows.views.quote import Shortage, shortage, spent

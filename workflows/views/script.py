@@ -8,12 +8,12 @@ from sennit.workflows.messages.contracts import NodeReply
 from sennit.workflows.messages.result import UsageReport
 from sennit.workflows.messages.views import ScriptLine, ScriptView
 from sennit.workflows.plan.compile.execution_plan import NodeSpec
-from sennit.workflows.plan.compile.graph import Graph
 from sennit.workflows.plan.language.limits import NO_USAGE, Usage
 from sennit.workflows.plan.language.text import format_name, format_names, one_line
 from sennit.workflows.plan.programs.files import in_call_site, line_in_file, modules_in, without_name
+from sennit.workflows.plan.scheduling.programs import PROGRAM_FAILED, is_left_behind
 from sennit.workflows.plan.scheduling.state import FAILED, RunState
-from sennit.workflows.plan.scheduling.termination import PROGRAM_FAILED, handled
+from sennit.workflows.plan.scheduling.termination import handled
 from sennit.workflows.views.call_sites import path_and_line
 from sennit.workflows.views.nodes import status_of
 
@@ -55,7 +55,7 @@ def script_view(state: RunState, replies: Mapping[int, NodeReply], name: str) ->
 def _lines(state: RunState, replies: Mapping[int, NodeReply], program: int) -> dict[int, _Sums]:
     lines: dict[int, _Sums] = {}
     caught = handled(state)
-    for node, line in _calls(state.graph, program):
+    for node, line in _calls(state, program):
         spec = state.graph.specs[node]
         status = status_of(state, node, caught)
         sums = lines.setdefault(line, _Sums())
@@ -72,22 +72,17 @@ def _lines(state: RunState, replies: Mapping[int, NodeReply], program: int) -> d
 
 
 def _script_errors(state: RunState, program: int, script: str) -> Iterator[tuple[int, str]]:
-    """Yield the lines on which the script itself has failed, in its tasks too, each with the error. An error ends with
-    its line and the text of that, which may be cut.
+    """Yield the line on which the script itself has failed, with the error. The error ends with its line and the text
+    of that, which may be cut.
     """
-    graph = state.graph
-    rows = [row.strip() for row in script.splitlines()]
-    for step in state.units_in(FAILED):
-        kind, error = state.notes.get(step, ("", ""))
-        if kind != PROGRAM_FAILED or state.is_item(step):
-            continue
-        if graph.is_replaced(step) or graph.program_of(step) != program:
-            continue
-        for number, row in enumerate(rows, 1):
-            message, is_there, rest = error.rpartition(f" ({line_in_file(script, number)}: ")
-            if is_there and one_line(row).startswith(rest.removesuffix(")").rstrip("…")):
-                yield number, message
-                break
+    kind, error = state.notes.get(program, ("", ""))
+    if state.status[program] != FAILED or kind != PROGRAM_FAILED:
+        return
+    for number, row in enumerate(script.splitlines(), 1):
+        message, is_there, rest = error.rpartition(f" ({line_in_file(script, number)}: ")
+        if is_there and one_line(row.strip()).startswith(rest.removesuffix(")").rstrip("…")):
+            yield number, message
+            return
 
 
 def _line_of(spec: NodeSpec, module_starts: Mapping[str, int]) -> int:
@@ -99,24 +94,21 @@ def _line_of(spec: NodeSpec, module_starts: Mapping[str, int]) -> int:
     return line + module_starts.get(module, 0)
 
 
-def _calls(graph: Graph, program: int) -> Iterator[tuple[int, int]]:
+def _calls(state: RunState, program: int) -> Iterator[tuple[int, int]]:
     """Yield the calls that a program has made, in its tasks too, each with its line; not those that an earlier script
     has made and this one has not. The turns of a model call and what it calls have its line.
     """
+    graph = state.graph
     module_starts = {in_call_site(path): start for start, path in modules_in(graph.specs[program].script)}
     pending = [(program, 0)]
     while pending:
         node, line = pending.pop()
         for made in graph.made_by(node):
-            spec = graph.specs[made]
-            if graph.is_left_behind(made):
+            if is_left_behind(state, made):
                 continue
-            if not spec.is_step:
-                line_of_call = _line_of(spec, module_starts) or line
-                yield made, line_of_call
-                pending.append((made, line_of_call))
-            elif graph.specs[node].successor == made:
-                pending.append((made, line))
+            line_of_call = _line_of(graph.specs[made], module_starts) or line
+            yield made, line_of_call
+            pending.append((made, line_of_call))
 
 
 def _line(line: int, sums: _Sums) -> ScriptLine:

@@ -22,8 +22,7 @@ def explained(state: RunState) -> dict[str, str]:
     """
     reasons: dict[str, str] = {}
     for node, spec in enumerate(state.graph.specs[:MAX_EXPLAINED]):
-        if spec.is_shown:
-            reasons[state.path(node)] = _reason(state, node, spec)
+        reasons[state.path(node)] = _reason(state, node, spec)
     return reasons
 
 
@@ -32,7 +31,7 @@ def _reason(state: RunState, node: int, spec: NodeSpec) -> str:
         return _JOIN
     if spec.kind == "task":
         return _TASK
-    is_of_program = spec.maker >= 0 and state.graph.specs[spec.maker].kind == "program"
+    is_of_program = state.graph.caller_of(node) >= 0
     reason = _why_alone(state, node, spec, is_of_program)
     if reason and not spec.in_place:
         return f"alone: {reason}"

@@ -143,7 +143,7 @@ def failed(attempt: int, refused: int) -> ApplicationError:
 
 
 def test_it_is_left_to_another_worker_for_minutes_and_then_a_person_reads_what_to_do() -> None:
-    spec = NodeSpec("main", "program", policy="any", attempts=4)
+    spec = NodeSpec("main", "program", attempts=4)
     policy = node_options([spec], item=False, is_call=True)["retry_policy"]
     assert policy.maximum_attempts == 4 + OTHER_PYTHONS
     first, later, last = failed(1, 0), failed(12, 11), failed(20, 19)

@@ -4,7 +4,7 @@ from typing import Any
 
 from sennit.workflows.plan.compile.execution_plan import ExecutionPlan, NodeSpec
 from sennit.workflows.plan.compile.graph import Graph
-from sennit.workflows.plan.scheduling.events import NodeEnded, NodesAppended, Outcome, RunStarted
+from sennit.workflows.plan.scheduling.events import Decision, NodeEnded, Outcome, ProgramAdvanced, RunStarted
 from sennit.workflows.plan.scheduling.snapshot import dump, load
 from sennit.workflows.plan.scheduling.state import RunState
 from sennit.workflows.plan.scheduling.step import step
@@ -12,16 +12,26 @@ from sennit.workflows.plan.scheduling.step import step
 
 def begun() -> RunState:
     """A run that has begun with its program."""
-    state = RunState(Graph(ExecutionPlan([NodeSpec("main", "program", policy="any")], [0], "park", "auto", True)))
+    state = RunState(Graph(ExecutionPlan([NodeSpec("main", "program")], [0], "park", "auto", True)))
     step(state, RunStarted())
     return state
 
 
-def added(state: RunState, maker: int, *specs: NodeSpec) -> None:
-    """The node `maker` goes on with these nodes, and waits for nothing else than the last one names."""
-    ended = NodeEnded(maker, state.generation[maker], Outcome("s", delegated=True))
-    past = tuple(node for node in state.graph.specs[maker].inputs if node not in specs[-1].inputs)
-    step(state, NodesAppended(ExecutionPlan(list(specs), []), ended, past=past))
+def added(state: RunState, *specs: NodeSpec, program: int = 0, **told: Any) -> list[Decision]:
+    """A program goes on with these calls. The last one says what its next advance is called, and for which calls the
+    script waits; it waits for no others.
+    """
+    return step(state, advanced(state, *specs, program=program, **told))
+
+
+def advanced(state: RunState, *specs: NodeSpec, program: int = 0, **told: Any) -> ProgramAdvanced:
+    """What `added` has the scheduler take."""
+    *calls, following = specs
+    ended = NodeEnded(program, state.generation[program], Outcome("s", delegated=True))
+    session = state.sessions[program]
+    told.setdefault("past", tuple(call for call in session.waits if call not in following.inputs))
+    waits = tuple(call for call in following.inputs if call not in session.waits)
+    return ProgramAdvanced(ended, calls, following.id, following.page, waits, **told)
 
 
 def paged(name: str, kind: Any = "tool", **fields: Any) -> NodeSpec:

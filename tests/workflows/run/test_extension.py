@@ -286,8 +286,8 @@ async def test_another_plan_starts_over_and_counts_what_the_first_has_spent() ->
 async def test_a_request_that_names_a_node_as_a_program_has_named_a_call_goes_back_to_its_model() -> None:
     checks = Checks(longer(A, node("c"), node("b"), old=2))
     engine = begun(checks, A, node("c", kind="program"))
-    call = Play(node("b", kind="llm"), node("c_s2", kind="program", policy="any")).graph.execution_plan
-    engine.append(PlanPage(plan="p2", specs=call.pack()), NodeEnded(1, 1, Outcome("session", delegated=True)))
+    call = Play(node("b", kind="llm"), node("c_s2", kind="program")).graph.execution_plan
+    engine._go_on(PlanPage(plan="p2", specs=call.pack()), NodeEnded(1, 1, Outcome("session", delegated=True)))
     checks.now.set()
     engine.extender.take(NodeEnded(0, 1, Outcome()), REPLAN)
     await settle()

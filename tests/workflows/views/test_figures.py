@@ -2,11 +2,12 @@
 
 from doubles.plan.play import Play, each, gate, join, node
 
+from sennit.workflows.plan.compile.execution_plan import NodeSpec
 from sennit.workflows.plan.figures.figures import Figures, critical_path, figures_of
 from sennit.workflows.plan.figures.record import Part
 from sennit.workflows.plan.language.limits import Usage
 from sennit.workflows.plan.scheduling.budget import Rate
-from sennit.workflows.plan.scheduling.events import NodeEnded, Outcome
+from sennit.workflows.plan.scheduling.events import NodeEnded, Outcome, ProgramAdvanced
 from sennit.workflows.views.figures import figures_page, record_of
 
 
@@ -179,10 +180,10 @@ def program(*calls: tuple[str, str, int, int]) -> Play:
     """A program whose first step has made these calls itself: names, call sites, begins and ends."""
     play = Play(node("p", kind="program"), answer="p")
     at(play, 0).begin()
-    made = [node(name, in_place=True, call_site=site, key=name) for name, site, _, _ in calls]
-    later = node("p_2", kind="program", policy="any")
-    play.grow(*made, later, of="p")
+    made = [NodeSpec(name, "tool", in_place=True, call_site=site, key=name) for name, site, _, _ in calls]
     state = play.state
+    play.act(ProgramAdvanced(NodeEnded(0, 1, Outcome("said", delegated=True)), made, "p_2", "page"))
+    play.index |= state.graph.by_id
     for name, _, began, ended in calls:
         unit = play.unit(name)
         state.attempts[unit], state.spans[unit], state.status[unit] = 1, (began, ended), 3

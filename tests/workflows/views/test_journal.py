@@ -10,7 +10,8 @@ from sennit.workflows.messages.views import RunEvent
 from sennit.workflows.plan.compile.execution_plan import ExecutionPlan, NodeSpec
 from sennit.workflows.plan.compile.graph import Graph
 from sennit.workflows.plan.scheduling.events import Outcome, PlanReplaced
-from sennit.workflows.plan.scheduling.state import Statuses
+from sennit.workflows.plan.scheduling.session import Advance, Session
+from sennit.workflows.plan.scheduling.state import RunState, Statuses
 from sennit.workflows.views.journal import LOG_CHARACTERS, PAGE_EVENTS, Journal, Moment, RunLog
 
 
@@ -176,15 +177,18 @@ def test_a_step_costs_no_look_at_other_nodes() -> None:
     assert story.words() == ["succeeded n7 ~1"]
 
 
-def test_the_log_keeps_the_last_of_it_and_says_once_what_a_step_says_again() -> None:
-    graph = Graph(ExecutionPlan([NodeSpec("a", "program"), NodeSpec("b", "program")], [0]))
+def test_the_log_keeps_the_last_of_it_and_says_once_what_an_advance_says_again() -> None:
+    state = RunState(Graph(ExecutionPlan([NodeSpec("a", "program"), NodeSpec("b", "program")], [0])))
+    state.sessions = {0: Session([Advance(), Advance("a_s2")]), 1: Session()}
     log = RunLog()
     for lines in (("old", "two"), ("x",)):
-        log.note(graph.specs[0], lines)
-    log.note(graph.specs[1], ("three",))
-    assert log.lines(graph) == ("x", "three")
-    log.note(graph.specs[0], ())
-    assert log.lines(graph) == ("three",)
-    log.note(graph.specs[0], ("y" * LOG_CHARACTERS, "zz"))
-    assert log.lines(graph) == ("(2 earlier lines of the log cut)", "zz")
-    assert RunLog(log.steps, log.cut).lines(graph) == log.lines(graph)
+        log.note("a_s2", lines)
+    log.note("b", ("three",))
+    log.note("a_s3", ("of an advance that the script is not in any more",))
+    assert log.lines(state) == ("x", "three")
+    log.note("a_s2", ())
+    log.note("a_s3", ())
+    assert log.lines(state) == ("three",)
+    log.note("a_s2", ("y" * LOG_CHARACTERS, "zz"))
+    assert log.lines(state) == ("(2 earlier lines of the log cut)", "zz")
+    assert RunLog(log.steps, log.cut).lines(state) == log.lines(state)

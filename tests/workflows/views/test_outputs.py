@@ -67,6 +67,6 @@ def test_the_id_that_a_call_had_before_still_names_its_output() -> None:
     play = Play(node("main_1"))
     play.begin()
     play.ok("main_1", digest="ab" * 20)
-    play.state.graph.rename(0, NodeSpec("main_g_1", "tool", page="p"), 0)
+    play.state.graph.rename(0, NodeSpec("main_g_1", "tool", page="p"))
     for name in ("main_1", "main_g_1"):
         assert output_places(play.state, [name], "", "") == (OutputPlace(ref="ab" * 20),)

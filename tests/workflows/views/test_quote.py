@@ -18,7 +18,7 @@ QUOTED = Quoted("calls 6; tokens about 9,000; writes none", 6, 9_000, 2_000_000)
 
 
 def program(*names: str, **limits: int) -> Play:
-    run = Play(*(node(name, kind="program", policy="any", quote=QUOTED) for name in names), answer=names)
+    run = Play(*(node(name, kind="program", quote=QUOTED) for name in names), answer=names)
     run.state.budget = Budget(limits)
     return run
 

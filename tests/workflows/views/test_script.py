@@ -7,7 +7,8 @@ from sennit.workflows.messages.views import ScriptView
 from sennit.workflows.plan.compile.execution_plan import ExecutionPlan, NodeSpec
 from sennit.workflows.plan.compile.graph import Graph
 from sennit.workflows.plan.language.limits import Usage
-from sennit.workflows.plan.scheduling.state import FAILED, RUNNING, SUCCEEDED, WAITING, RunState
+from sennit.workflows.plan.scheduling.session import Session
+from sennit.workflows.plan.scheduling.state import DELEGATED, FAILED, SUCCEEDED, WAITING, RunState
 from sennit.workflows.views.script import script_view
 
 
@@ -32,15 +33,16 @@ def test_calls_in_tasks_add_up_by_line_with_time_and_tokens() -> None:
     graph = graph_of("main")
     tasks = [called(f"m_{n}", f"look#{n}:9 {n}", "task") for n in (1, 2)]
     calls = [called(f"m_{task}_{n}", f"look#{task}/llm:4 a", "llm") for task in (1, 2) for n in (1, 2)]
-    graph.append([*tasks, *calls, called("m_s2", "", "program", (3, 4, 5, 6))], 0)
-    graph.append([called("m_1_1_t1_1", "calculate 6"), called("m_1_1_t2", "worker a", "llm", (8,))], 3)
+    graph.append([*tasks, *calls], 0)
+    graph.go_on_with([called("m_1_1_t1_1", "calculate 6"), called("m_1_1_t2", "worker a", "llm", (7,))], 3)
     state = RunState(graph)
-    statuses = [RUNNING, SUCCEEDED, FAILED, SUCCEEDED, SUCCEEDED, SUCCEEDED, WAITING, RUNNING, FAILED, SUCCEEDED]
+    state.sessions[0] = Session(calls=dict.fromkeys(range(1, 7), 0))
+    statuses = [DELEGATED, SUCCEEDED, FAILED, SUCCEEDED, SUCCEEDED, SUCCEEDED, WAITING, FAILED, SUCCEEDED]
     state.status |= enumerate(statuses)
-    state.millis = dict.fromkeys(range(10), 7)
+    state.millis = dict.fromkeys(range(9), 7)
     state.taken_over = {4: True}
     usage = NodeReply(usage=Usage(10, 5, cost=2_000_000, calls=1))
-    found = {line.line: line for line in view_of(state, {3: usage, 9: usage}).lines}
+    found = {line.line: line for line in view_of(state, {3: usage, 8: usage}).lines}
     assert sorted(found) == [4, 9]
     assert found[4].calls == {"succeeded": 3, "waiting": 1}
     assert (found[4].tasks, found[4].taken_over, found[4].duration_ms) == ({}, 1, 28)
@@ -50,24 +52,11 @@ def test_calls_in_tasks_add_up_by_line_with_time_and_tokens() -> None:
 
 def test_what_only_an_earlier_script_has_called_is_not_in_it() -> None:
     graph = graph_of("main")
-    graph.append([called("m_1", "search:2 a"), called("m_s2", "", "program", (1,))], 0)
-    graph.append([called("m_2", "search:3 b"), called("m_s3", "", "program", (3,))], 2)
-    taken = called("m_g_1", "search:5 a")
-    graph.rename(1, taken, 0)
-    graph.append([called("m_g_s2", "", "program", (1,))], 0)
-    lines = view_of(RunState(graph)).lines
-    assert [(line.line, line.calls) for line in lines] == [(5, {"pending": 1})]
-
-
-def test_what_only_the_first_step_of_an_earlier_script_has_called_is_not_in_it() -> None:
-    graph = graph_of("main")
-    calls = [called("m_1", "look#1:3 a", "task"), called("m_2", "look#1/search:2 a")]
-    graph.append([*calls, called("m_s2", "", "program", (2,))], 0)
-    fresh = [called("m_g_1", "search:5 b"), called("m_g_s2", "", "program", (4,))]
-    for spec in fresh:
-        spec.page = "q"
-    graph.append(fresh, 0)
-    lines = view_of(RunState(graph)).lines
+    graph.append([called("m_1", "search:2 a"), called("m_2", "search:3 b"), called("m_3", "look#1:3 a", "task")], 0)
+    graph.rename(1, called("m_g_1", "search:5 a"))
+    state = RunState(graph)
+    state.sessions[0] = Session(calls={1: 0}, left={2: None, 3: None})
+    lines = view_of(state).lines
     assert [(line.line, line.calls, line.tasks) for line in lines] == [(5, {"pending": 1}, {})]
 
 

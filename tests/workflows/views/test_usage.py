@@ -3,7 +3,7 @@
 from sennit.workflows.plan.compile.execution_plan import ExecutionPlan, NodeSpec
 from sennit.workflows.plan.compile.graph import Graph
 from sennit.workflows.plan.language.limits import Usage
-from sennit.workflows.plan.scheduling.events import NodeEnded, NodesAppended, Outcome, RunStarted
+from sennit.workflows.plan.scheduling.events import NodeEnded, Outcome, ProgramAdvanced, RunStarted
 from sennit.workflows.plan.scheduling.state import RunState
 from sennit.workflows.plan.scheduling.step import step
 from sennit.workflows.views.report import report_lines
@@ -11,13 +11,11 @@ from sennit.workflows.views.shown_run import ShownRun
 
 
 def test_a_program_has_used_what_it_has_called() -> None:
-    specs = [NodeSpec("main", "program", policy="any"), NodeSpec("alone", "llm")]
+    specs = [NodeSpec("main", "program"), NodeSpec("alone", "llm")]
     state = RunState(Graph(ExecutionPlan(specs, [0])))
     step(state, RunStarted(), 5_000)
     call = NodeSpec("main_1", "llm", page="p", maker=0, call_site="look#1/llm:2")
-    following = NodeSpec("main_s1", "program", page="p", maker=0, inputs=[2], is_successor=True, policy="any")
-    ended = NodeEnded(0, 1, Outcome("s", delegated=True))
-    step(state, NodesAppended(ExecutionPlan([call, following], []), ended), 7_000)
+    step(state, ProgramAdvanced(NodeEnded(0, 1, Outcome("s", delegated=True)), [call], "main_s2", "p", (2,)), 7_000)
     step(state, NodeEnded(2, 1, Outcome("d", usage=Usage(80, 20, 500, 1))), 9_000)
     step(state, NodeEnded(1, 1, Outcome("e", usage=Usage(5, 5, 7, 1))), 9_000)
     lines = {line.id: line for line in report_lines(ShownRun(state))[0]}

@@ -135,7 +135,6 @@ class PlanCompiler:
             spec.summary = summary_of(node.model_copy(update={"arguments": arguments}), links)
             spec.script = shown_script(node.script)
             spec.timeout, spec.attempts = _milliseconds(node.timeout or STEP_SECONDS), READ_ATTEMPTS
-            spec.policy = "any"
         elif node.kind == "llm" and node.inputs:
             spec.policy = "settled"
         elif node.kind == "join":

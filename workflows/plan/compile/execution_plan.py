@@ -24,7 +24,7 @@ SHARED, EXCLUSIVE, APART = range(3)
 
 Kind = Literal["tool", "llm", "agent", "program", "map", "join", "gate", "task"]
 """The kinds of nodes. A `task` is a function that a program's script runs: people see it, and nothing starts it."""
-Policy = Literal["all", "settled", "first", "quorum", "any"]
+Policy = Literal["all", "settled", "first", "quorum"]
 
 
 class Quoted(NamedTuple):
@@ -51,7 +51,7 @@ class NodeSpec:
     watches: list[int] = field(default_factory=list)
     """Nodes that only have to end, because a condition reads their status."""
     inputs: list[int] = field(default_factory=list)
-    """Of a join, or of a model or a program's step that reads how they ended."""
+    """Of a join, or of a model that reads how they ended."""
     when: dict[str, Any] | None = None
     reads: list[int] = field(default_factory=list)
     """Nodes whose outputs its activity binds."""
@@ -72,9 +72,7 @@ class NodeSpec:
     fallback: tuple[str, int, dict[str, Any]] | None = None
     """The digest, size and facts of the fallback value."""
     successor: int = -1
-    """The node that takes over its end: the fallback node of one that failed, the next turn of a tool loop, the next
-    step of a program.
-    """
+    """The node that takes over its end: the fallback node of one that failed, or the next turn of a tool loop."""
     is_successor: bool = False
     """Whether this node is one."""
     policy: Policy = "all"
@@ -117,7 +115,7 @@ class NodeSpec:
     page: str = ""
     """The plan where an activity finds a node that was added while the run went on; "" for the run's own plan."""
     maker: int = -1
-    """The step of the program, or the turn of the tool loop, that has added it."""
+    """The program, or the turn of the tool loop, that has added it."""
     formerly: list[str] = field(default_factory=list)
     """The ids that a program's call had before the program ran again."""
     key: str = ""
@@ -139,18 +137,8 @@ class NodeSpec:
 
     @property
     def is_program(self) -> bool:
-        """Whether the node is a program of the plan, with a script of its own: no further step."""
-        return self.kind == "program" and self.maker < 0
-
-    @property
-    def is_step(self) -> bool:
-        """Whether the node is a further step of a program, which people see as one node with its first."""
-        return self.kind == "program" and self.is_successor and self.maker >= 0
-
-    @property
-    def is_shown(self) -> bool:
-        """Whether people see the node: no further step of a program."""
-        return not self.is_step
+        """Whether the node is a program, with a script of its own."""
+        return self.kind == "program"
 
     def show_as(self, name: str) -> None:
         """Have the summary begin with the id that people know."""

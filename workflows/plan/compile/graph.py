@@ -56,36 +56,41 @@ class Graph:
             self.place[node] = position
         self.is_sorted = True
 
-    def append(self, specs: list[NodeSpec], after: int = -1) -> None:
+    def append(self, specs: list[NodeSpec], maker: int = -1) -> None:
         """Add nodes that only wait for each other and for older ones, in time that does not depend on the older ones.
 
-        If they are those with which the node `after` goes on, the last one takes over its end.
+        `maker` is the program that has called them, or the turn of a tool loop that goes on with them.
         """
         first = len(self.specs)
         for spec in specs:
-            spec.maker = after
+            spec.maker = maker
         self.specs += specs
         self._add(first)
-        if after >= 0:
-            self.put_behind(len(self.specs) - 1, after)
-            self._hurry([len(self.specs) - 1] if after in self.early else [])
-        self.sketch, self.is_sorted = None, False
+        self.sketch = None
+        self.is_sorted = False
+
+    def go_on_with(self, specs: list[NodeSpec], turn: int) -> None:
+        """Add the nodes with which a turn of a tool loop goes on: the last one takes over its end."""
+        self.append(specs, turn)
+        last = len(self.specs) - 1
+        self.put_behind(last, turn)
+        if turn in self.early:
+            self.hurry([last])
 
     def answer_with(self, nodes: list[int], *, direct: bool) -> None:
         """Have other nodes be the answer."""
         self.execution_plan.answer, self.execution_plan.direct = nodes, direct
         self.answering = dict.fromkeys(nodes)
 
-    def rename(self, index: int, spec: NodeSpec, after: int) -> None:
+    def rename(self, index: int, spec: NodeSpec) -> None:
         """Have a call of a program be the one that the program made when it ran again: with the id of that, and on its
         page. The old id still names it.
         """
         old = self.specs[index]
-        spec.successor, spec.maker, spec.formerly = old.successor, after, [*old.formerly, old.id]
+        spec.successor, spec.maker, spec.formerly = old.successor, old.maker, [*old.formerly, old.id]
         spec.show_as(spec.formerly[0])
         self.specs[index] = spec
         self.by_id[spec.id] = index
-        self.made.setdefault(after, []).append(index)
         self.sketch = None
 
     def put_behind(self, step: int, later: int) -> None:
@@ -94,79 +99,35 @@ class Graph:
         self.predecessor[step] = later
 
     def last_of(self, node: int) -> int:
-        """Return the last step of a program, or turn of a tool loop, which has the output of the node; or itself."""
+        """Return the last turn of a tool loop, which has the output of the node; or the node itself."""
         while (later := self.specs[node].successor) >= 0 and self.specs[later].maker >= 0:
             node = later
         return node
 
     def fallback_of(self, node: int) -> int:
-        """Return the fallback of a node, behind the steps and turns with which it went on when it ran before; or -1."""
+        """Return the fallback of a node, behind the turns with which it went on when it ran before; or -1."""
         found = self.specs[node].successor
         while found >= 0 and self.specs[found].maker >= 0:
             found = self.specs[found].successor
         return found
 
     def cut_off(self, gone: Sequence[int]) -> None:
-        """Take steps and joins of a program that ran again out of the graph: they wait for nothing any more."""
+        """Take the turns of a tool loop that ran again out of the graph: they wait for nothing any more."""
         for node in gone:
             for dep in self.specs[node].inputs:
                 self.joins[dep].remove(node)
             self.predecessor.pop(node, None)
             self.specs[node].inputs, self.specs[node].successor = [], -1
 
-    def hand_over(self, step: int, calls: Sequence[int]) -> None:
-        """Have a step that has gone on not wait any more for these of its inputs: the next one does."""
-        gone = dict.fromkeys(calls)
-        self.specs[step].inputs = [call for call in self.specs[step].inputs if call not in gone]
-        for call in gone:
-            self.joins[call].remove(step)
-
-    def take_back(self, step: int) -> None:
-        """Have a step that runs again wait as well for what it has handed over since."""
-        later, inputs = step, dict.fromkeys(self.specs[step].inputs)
-        made = {step: list[int]()}
-        while (later := self.specs[later].successor) >= 0 and self.specs[later].maker >= 0:
-            made[later] = self.specs[later].inputs
-        handed = [call for calls in made.values() for call in calls if self.specs[call].maker not in made]
-        for call in dict.fromkeys(handed):
-            if call not in inputs:
-                self.specs[step].inputs.append(call)
-                self.joins[call].append(step)
-
     def made_by(self, node: int) -> list[int]:
-        """Return the nodes that a step of a program, or a turn of a model call, has added: without those that have
-        another maker by now, each once.
-        """
-        return [made for made in dict.fromkeys(self.made.get(node, ())) if self.specs[made].maker == node]
-
-    def readers_of_end(self, node: int) -> list[int]:
-        """Return what reads how a node ends: joins that it is an input of, and the step of a program that has made the
-        call itself and has gone on with that. If it has not, the next step does.
-        """
-        spec, joins = self.specs[node], self.joins[node]
-        has_made_it = spec.in_place and not any(self.specs[join].kind == "program" for join in joins)
-        return [*joins, spec.maker] if has_made_it else joins
+        """Return the nodes that a program has called, or that a turn of a model call has added."""
+        return self.made.get(node, [])
 
     def program_of(self, node: int) -> int:
         """Return the program of the plan that has called a node; of any other node itself."""
         while self.specs[node].maker >= 0:
             node = self.specs[node].maker
         return node
-
-    def is_left_behind(self, made: int) -> bool:
-        """Whether a step of a program made this call when it ran before, and has not made it again."""
-        maker = self.specs[self.specs[made].maker]
-        return maker.kind == "program" and (
-            maker.successor < 0 or self.specs[maker.successor].page != self.specs[made].page
-        )
-
-    def is_replaced(self, node: int) -> bool:
-        """Whether a call was left behind, or belongs to a task that was."""
-        while self.specs[node].maker >= 0:
-            if self.is_left_behind(node):
-                return True
-            node = self.specs[node].maker
-        return False
 
     def _add(self, first: int) -> None:
         """Note the nodes from the number `first` on, and then their edges."""
@@ -201,7 +162,7 @@ class Graph:
         locks = [*spec.locks, *(lock for stage in spec.stages for lock in stage.locks)]
         self.contended |= {name: True for name, mode in locks if mode != SHARED}
         if _closes_early(spec):
-            self._hurry(spec.inputs)
+            self.hurry(spec.inputs)
 
     def _want(self, facts: list[tuple[int, str, bool]]) -> None:
         """Note facts of joins and maps, and those of joins among their inputs from which they have them."""
@@ -220,7 +181,7 @@ class Graph:
         """Return those whose activities are given a node's output, and the joins that it is an input of."""
         return [*(other for other in self.consumers[node] if node in self.specs[other].reads), *self.joins[node]]
 
-    def _hurry(self, nodes: Sequence[int]) -> None:
+    def hurry(self, nodes: Sequence[int]) -> None:
         """Note that these, and all that they wait for, may be cancelled at any time, or are waited for one by one."""
         stack = list(nodes)
         while stack:
@@ -230,22 +191,30 @@ class Graph:
                 stack += _before(self.specs[node])
 
     def calls_before(self, turn: int) -> list[int]:
-        """Return the calls that led to a turn of a tool loop, or to a step of a program."""
+        """Return the calls that led to a turn of a tool loop."""
         specs, maker = self.specs, self.specs[turn].maker
-        if specs[turn].kind == "program" or maker < 0:
-            return specs[turn].inputs if specs[turn].kind == "program" else []
-        return [call for join in self.deps[turn] if specs[join].maker == maker for call in specs[join].inputs]
+        return [call for join in self.deps[turn] if specs[join].maker == maker >= 0 for call in specs[join].inputs]
+
+    def caller_of(self, node: int) -> int:
+        """Return the program that has made a call; -1 for what no script has called."""
+        maker = self.specs[node].maker
+        return maker if maker >= 0 and self.specs[maker].kind == "program" else -1
 
     def behind(self, node: int) -> tuple[int, ...]:
-        """Return those that read a node's end: consumers, joins, the node it is the fallback of."""
-        host = self.predecessor.get(node)
-        return (*self.consumers[node], *self.joins[node], *(() if host is None else (host,)))
+        """Return those that read a node's end: consumers, joins, the node it is the fallback of, and the program that
+        has called it. Nobody reads how a task ends.
+        """
+        readers = [*self.consumers[node], *self.joins[node]]
+        host, caller = self.predecessor.get(node), self.caller_of(node)
+        if host is not None:
+            readers.append(host)
+        if caller >= 0 and self.specs[node].kind != "task":
+            readers.append(caller)
+        return tuple(readers)
 
 
 def _closes_early(spec: NodeSpec) -> bool:
-    """Whether a join may close, or a program go on, before all of its inputs have ended."""
-    if spec.policy == "any":
-        return len(spec.inputs) > 1
+    """Whether a join may close before all of its inputs have ended."""
     return spec.policy in ("first", "quorum") or (spec.kind == "join" and spec.deadline > 0)
 
 

@@ -28,11 +28,11 @@ _COORDINATION = (
     "Cancelled", "Failed", "LoopBlocked", "NodeTimeout", "OtherPython", "StoreUnavailable", "TimeoutError", "ToolExit",
     "WorkerLost", "SandboxFailed",
     # servers of others
-    "A2aUnavailable", "FetchFailed", "HttpStatusError", "McpUnavailable", "ModelTimeout", "ProviderBusy", "ProviderError",
-    "RateLimited", "ServerFailed", "ServerUnreachable",
+    "A2aUnavailable", "FetchFailed", "HttpStatusError", "McpUnavailable", "ModelTimeout", "ProviderBusy",
+    "ProviderError", "RateLimited", "ServerFailed", "ServerUnreachable",
     # nodes that wait for each other, sub-agents and people
-    "CallFailed", "ConversationGone", "A2aNeedsInput", "GateTimeout", "JoinDeadline", "JoinFailed", "MapFailed", "SubAgentFailed",
-    "RunFailed", "OriginMissing", "BodyMissing",
+    "A2aNeedsInput", "CallFailed", "ConversationGone", "GateTimeout", "JoinDeadline", "JoinFailed", "MapFailed",
+    "SubAgentFailed", "RunFailed", "OriginMissing", "BodyMissing",
     # writes
     "AlreadyWritten", "NotWritten", "UnknownOutcome",
 )  # fmt: skip

@@ -25,7 +25,7 @@ def why_alone(graph: Graph, node: int, spec: NodeSpec, locks: list[tuple[str, in
         return "it uses what another node may hold alone"
     if graph.specs[node].is_successor:
         return "it stands in for another node"
-    if node in graph.early or any(graph.specs[join].kind == "program" for join in graph.joins[node]):
+    if node in graph.early or graph.caller_of(node) >= 0:
         return "what waits for it may go on before all of its inputs are there"
     return ""
 

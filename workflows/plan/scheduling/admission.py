@@ -91,10 +91,14 @@ def asks(state: RunState, unit: int) -> bool:
 
 
 def waiting_in(state: RunState, unit: int) -> list[int]:
-    """Return what waits for a person in a unit: itself, a map's items, or the calls of a model's tool loop."""
+    """Return what waits for a person in a unit: itself, a map's items, the calls of a script, or those of a model's
+    tool loop.
+    """
     if state.status[unit] == WAITING:
         return [unit]
     inside = list(state.items.get(unit, ()))
+    if unit in state.sessions:
+        inside += state.sessions[unit].waits
     turn = state.spec_of(unit).successor
     while turn >= 0 and state.status[unit] == DELEGATED:
         inside += state.graph.calls_before(turn)
@@ -170,7 +174,7 @@ def consider(state: RunState, join: int) -> None:
         state.past_deadline[join] = False
     if ruling == joins.CLOSE:
         state.chosen[join] = joins.winners(state, join)
-        if state.open_inputs[join] and spec.policy != "any":
+        if state.open_inputs[join]:
             cancellation.cancel_inputs(state, [join], cancellation.LATE if late else cancellation.DECIDED)
         _close(state, join, spec)
     elif ruling == joins.FAIL:

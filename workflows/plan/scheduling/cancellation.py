@@ -31,12 +31,16 @@ def cancel_inputs(state: RunState, of: Sequence[int], note: tuple[str, str], off
     _cancel(state, dict.fromkeys((*of, *off), True), fed, note)
 
 
-def give_up(state: RunState, calls: Sequence[int]) -> None:
-    """Cancel calls that a program has given up, and what only they needed, if nothing else waits for them. Writes go
-    on.
-    """
+def give_up(
+    state: RunState, calls: Sequence[int], note: tuple[str, str] = GIVEN_UP, *, spares_writes: bool = True
+) -> None:
+    """Cancel calls for which no script waits any more, and what only they needed."""
+
+    def is_spared(node: int) -> bool:
+        return spares_writes and state.graph.specs[node].effect == "write"
+
     if calls:
-        _cancel(state, {}, calls, GIVEN_UP, lambda node: state.graph.specs[node].effect == "write")
+        _cancel(state, {}, calls, note, is_spared)
 
 
 def expire(state: RunState, call: int) -> None:
@@ -50,23 +54,25 @@ def expire(state: RunState, call: int) -> None:
         cancel_inputs(state, gone, note)
 
 
-def cancel_unread(state: RunState, step: int) -> None:
-    """Cancel the calls and tasks that a program has begun and not waited for when it ends with this step. Its writes go
-    on to their ends.
+def cancel_unread(state: RunState, program: int) -> None:
+    """Cancel the calls and tasks that a program has begun and not waited for when it ends. Its writes go on to their
+    ends.
     """
-    graph, specs = state.graph, state.graph.specs
-    steps = {step: True}
-    while specs[step].is_step:
-        step = specs[step].maker
-        steps[step] = True
+    calls = state.sessions[program].calls
 
-    begun = [node for maker in steps for node in graph.made_by(maker) if node not in steps and _open(state, node)]
-    if begun:
-        _cancel(state, steps, begun, _UNREAD, lambda node: specs[node].effect == "write" and specs[node].maker in steps)
+    def is_write(node: int) -> bool:
+        return node in calls and state.graph.specs[node].effect == "write"
+
+    _cancel(state, {program: True}, calls, _UNREAD, is_write)
+
+
+def cancel_calls(state: RunState, program: int) -> None:
+    """Cancel all that a program has called, because nobody needs its output any more."""
+    _cancel(state, {program: True}, state.graph.made_by(program), CONSUMER_SKIPPED)
 
 
 def _fed(state: RunState, node: int) -> Iterator[int]:
-    """Yield what a node waits for, and what it has begun as a step of a program."""
+    """Yield what a node waits for, and what it has called as a program."""
     graph = state.graph
     yield from graph.deps[node]
     yield from graph.specs[node].inputs
@@ -132,7 +138,18 @@ def wanted(state: RunState, node: int, off: dict[int, bool]) -> bool:
     if any(join not in off and _join_wants(state, join, node) for join in graph.joins[node]):
         return True
     host = graph.predecessor.get(node)
-    return host is not None and host not in off and _open(state, host)
+    if host is not None and host not in off and _open(state, host):
+        return True
+    return _script_wants(state, node, off)
+
+
+def _script_wants(state: RunState, call: int, off: dict[int, bool]) -> bool:
+    """Whether the script that has made a call waits for it, or may still make it again."""
+    program = state.graph.caller_of(call)
+    if program < 0 or program in off or not _open(state, program):
+        return False
+    session = state.sessions[program]
+    return call in session.waits or call in session.left
 
 
 def _join_wants(state: RunState, join: int, node: int) -> bool:

@@ -4,10 +4,8 @@ The effects on other units go through the work list (`propagation.py`) and never
 of skips costs no stack, and the order is explicit: first in, first out.
 """
 
-from collections.abc import Sequence
-
 from sennit.workflows.plan.limits import MAX_NOTE_CHARACTERS, MAX_WHOLE_NOTES
-from sennit.workflows.plan.scheduling import ready
+from sennit.workflows.plan.scheduling import programs, ready
 from sennit.workflows.plan.scheduling.events import (
     Approval,
     Cancel,
@@ -15,7 +13,6 @@ from sennit.workflows.plan.scheduling.events import (
     LookUp,
     Outcome,
     Question,
-    TaskNews,
     WriteStatus,
     Written,
 )
@@ -43,7 +40,6 @@ BAD_OUTPUT = "BadOutput"
 """What a tool has returned is not of the type it declares. A write was made."""
 LOST = ("WorkerLost", "Cancelled", INVALID_RESULT)
 """Ends of an activity that nobody asked for, and that say nothing about its write."""
-_TASK_ENDS = {"succeeded": SUCCEEDED, "failed": FAILED, "cancelled": CANCELLED}
 NO_ITEMS = ("Skipped", "the map whose items it goes over has ended without a value")
 NOT_NEEDED = ("NotNeeded", "it is the fallback of a node that did not fail")
 
@@ -64,7 +60,8 @@ def complete(state: RunState, unit: int, outcome: Outcome) -> None:
         _ask(state, unit, outcome.question)
     elif outcome.delegated:
         state.status[unit] = DELEGATED
-        state.mark(state.spec_of(unit).successor)
+        if state.spec_of(unit).successor >= 0:
+            state.mark(state.spec_of(unit).successor)
     elif outcome.digest is not None:
         succeed(state, unit, outcome)
     elif outcome.again:
@@ -169,32 +166,6 @@ def fail(state: RunState, unit: int, kind: str, message: str, *, derived: bool =
         end_without_value(state, unit, FAILED, (kind, message))
 
 
-def begin_task(state: RunState, node: int) -> None:
-    """Note that a task of a program runs. Nothing starts it: its program runs it, and tells how it ends."""
-    state.status[node] = DELEGATED
-    state.started[node] = state.now
-    state.millis[node] = 0
-    state.waits.open.pop(node, None)
-    state.notes.pop(node, None)
-
-
-def note_tasks(state: RunState, news: Sequence[TaskNews]) -> None:
-    """Take what a program tells of its tasks."""
-    for told in news:
-        node = state.graph.by_id.get(told.id, -1)
-        if node < 0 or state.graph.specs[node].kind != "task":
-            continue
-        at = min(told.at or state.now, state.now)
-        if told.status == "running":
-            state.started[node] = at
-            continue
-        state.status[node] = _TASK_ENDS[told.status]
-        state.millis[node] = max(0, at - state.started[node])
-        if told.error:
-            kind, _, message = told.error.partition(": ")
-            state.notes[node] = (kind, message)
-
-
 def end_without_value(state: RunState, unit: int, status: int, note: tuple[str, str] | None = None) -> None:
     """The unit ends, or is blocked, without a value."""
     state.status[unit] = status
@@ -208,6 +179,8 @@ def end_without_value(state: RunState, unit: int, status: int, note: tuple[str, 
 
 def put_back(state: RunState, unit: int) -> None:
     """Queue a unit that ran, so that it starts again."""
+    if unit in state.sessions and programs.advance_again(state, unit):
+        return
     state.status[unit] = PENDING
     if state.is_item(unit):
         feed(state, unit)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from sennit.workflows.plan.compile.execution_plan import ExecutionPlan, Quoted
+from sennit.workflows.plan.compile.execution_plan import ExecutionPlan, NodeSpec, Quoted
 from sennit.workflows.plan.compile.graph import Graph
 from sennit.workflows.plan.language.limits import NO_USAGE, Usage
 
@@ -102,7 +102,7 @@ class Outcome:
     again: bool = False
     """Whether it is put back; with an error it starts alone, because it has failed beside others."""
     delegated: bool = False
-    """Whether its successor ends in its place."""
+    """Whether its successor, or what its script has called, runs before it ends."""
     usage: Usage | None = NO_USAGE
     """None if nobody knows it."""
     question: Question | None = None
@@ -113,8 +113,7 @@ class Outcome:
     taken_over: bool = False
     """Whether a run that this one forks has made it."""
     at: int = 0
-    """When it ended, in milliseconds, if a step of a program has read that; of a task that is delegated, when it began.
-    """
+    """When it ended, in milliseconds, if a script has read that."""
     effects: tuple[tuple[str, WriteStatus], ...] | None = ()
     """What became of a sub-agent's writes, by their paths; None if it could not say it."""
     millis: int = 0
@@ -124,7 +123,7 @@ class Outcome:
     needs: int = 0
     """The tokens of a prompt for which its grant was too small. It starts again with a larger one."""
     tasks: tuple[TaskNews, ...] = ()
-    """Of a program's step: what it tells of tasks, in order."""
+    """Of a program: what it tells of tasks, in order."""
 
 
 @dataclass(slots=True)
@@ -209,13 +208,10 @@ class SkipRequested:
 class NodesAppended:
     """The plan goes on with these nodes, and with another answer if it has one. They name others by their units.
 
-    `ended` is the end of the node that has asked for them. If it is delegated, they are the calls of a program or of a
-    tool loop, and the next step or turn, which comes last and takes over its end. Without `ended` they come from a
-    planner, and `more` says that it still writes, so the run neither ends nor parks. `facts` are those of older nodes
-    that only these ask for; `fallbacks` say that of older nodes' fallback values. A program has `given_up` calls,
-    and its next step does not wait for those that are `past`, but for all others for which the last one waited.
-    `ends` are those of calls that the step has made itself, by their ids, in order; the last may be the next step's. A
-    task that it has begun is delegated.
+    `ended` is the end of the node that has asked for them. If it is delegated, they are the calls of a tool loop, and
+    its next turn, which comes last and takes over its end. Without `ended` they come from a planner, and `more` says
+    that it still writes, so the run neither ends nor parks. `facts` are those of older nodes that only these ask for;
+    `fallbacks` say that of older nodes' fallback values.
     """
 
     page: ExecutionPlan
@@ -223,9 +219,27 @@ class NodesAppended:
     facts: dict[int, dict[str, Any]] = field(default_factory=dict)
     fallbacks: dict[int, dict[str, Any]] = field(default_factory=dict)
     more: bool = False
+
+
+@dataclass(slots=True)
+class ProgramAdvanced:
+    """The script of a program has made `calls`, and waits; `ended` is the end of the activity in which it did.
+
+    It waits for the units `waits`, among which those behind the nodes of the run are places of `calls`, and for all for
+    which it waited before but the `past` ones. It has `given_up` calls, by their ids. `ends` are those of calls that
+    the activity has made itself, by their ids, in order. The activity of the next advance is called `step`, and lies on
+    `page`; with an `end` the script has come to its end in this activity, and that is how.
+    """
+
+    ended: NodeEnded
+    calls: list[NodeSpec]
+    step: str
+    page: str
+    waits: tuple[int, ...] = ()
     past: tuple[int, ...] = ()
     given_up: tuple[str, ...] = ()
     ends: tuple[tuple[str, Outcome], ...] = ()
+    end: Outcome | None = None
 
 
 @dataclass(slots=True)
@@ -237,7 +251,7 @@ class PlanReplaced:
 
 @dataclass(slots=True)
 class InputsRead:
-    """A step of a program starts only now: it reads all of its inputs that have ended meanwhile."""
+    """A program goes on only now: its script is told of all calls that have ended meanwhile."""
 
     unit: int
 
@@ -319,6 +333,7 @@ Event = (
     | RetryRequested
     | SkipRequested
     | NodesAppended
+    | ProgramAdvanced
     | PlanReplaced
     | InputsRead
     | DrainStarted
@@ -339,7 +354,7 @@ class Start:
     asks: bool = False
     """Whether only to put together what it asks a person."""
     following: int = -1
-    """The step of a program that waits for nothing but this unit, and follows in the same activity."""
+    """The program whose script waits for nothing but this unit, and goes on in the same activity."""
     limits: dict[str, int] | None = None
     """Of a sub-agent: its part of the budget."""
 

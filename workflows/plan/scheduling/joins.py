@@ -60,8 +60,6 @@ def outcome(spec: NodeSpec, open_inputs: int, ok: int, late: bool | None = None,
 
 
 def _rule(spec: NodeSpec, open_inputs: int, ok: int, total: int) -> int:
-    if spec.policy == "any":
-        return CLOSE if open_inputs < total or not total else WAIT
     if spec.policy == "settled":
         return WAIT if open_inputs else CLOSE
     if spec.policy == "all":
@@ -115,59 +113,18 @@ def count(state: RunState, join: int) -> None:
     state.ok_inputs[join] = sum(state.status[node] == SUCCEEDED for node in inputs)
 
 
-def beginning(state: RunState, unit: int) -> dict[str, Any]:
-    """Return the fields of the first step of a program: when it `ends` to wait, which is when it began for the first
-    time, and `since` when it began again.
-    """
-    if state.generation[unit] > 1:
-        return {"since": max(state.now, state.last_end)} | _began(state, unit)
-    return _began(state, unit)
-
-
-def _began(state: RunState, unit: int) -> dict[str, Any]:
-    return {"ends": {state.path(unit): state.ended_at[unit]}} if unit in state.ended_at else {}
-
-
-def last_read(state: RunState, step: int) -> int:
-    """Return when the last call ended that a program had read before this step of it."""
-    graph, maker = state.graph, state.graph.specs[step].maker
-    calls = list(state.chosen.get(maker, ()))
-    calls += [call for call in graph.made_by(maker) if graph.specs[call].in_place] if maker >= 0 else []
-    later = dict.fromkeys(graph.specs[step].inputs)
-    return max((state.ended_at.get(call, 0) for call in calls if call not in later), default=0)
-
-
-def keep_order(state: RunState, step: int) -> None:
-    """Have what a step of a program is told end after what the program was told before, whatever the clocks of workers
-    say: by these times an edit tells it the same in the same order.
-    """
-    last, times = last_read(state, step), dict[int, int]()
-    for at in sorted(state.ended_at.get(call, 0) for call in state.chosen[step]):
-        if at not in times:
-            last = times[at] = max(at, last + 1)
-    for call in state.chosen[step]:
-        state.ended_at[call] = times[state.ended_at.get(call, 0)]
-    state.last_end = max(state.last_end, last)
-
-
 def is_open(status: int) -> bool:
     """Whether an input may still get a value without a person's help."""
     return status in (PENDING, RUNNING, WAITING) or status > BLOCKED
 
 
 def winners(state: RunState, join: int) -> tuple[int, ...]:
-    """Return the inputs whose values the join takes, in `inputs` order; of a program's step, all that have ended. In a
-    fork, inputs that ended one after the other may arrive together: what decides is when they ended.
-    """
+    """Return the inputs whose values the join takes, in `inputs` order."""
     spec = state.graph.specs[join]
-    if spec.policy == "any":
-        return tuple(node for node in spec.inputs if not is_open(state.status[node]))
     ok = [node for node in inputs_of(state, join) if state.status[node] == SUCCEEDED]
-    if spec.policy not in ("first", "quorum"):
-        return tuple(ok)
-    by_time = sorted(ok, key=lambda node: state.ended_at.get(node, 0))
-    taken = dict.fromkeys(by_time[: _wanted(spec, total(state, join))])
-    return tuple(node for node in ok if node in taken)
+    if spec.policy in ("first", "quorum"):
+        ok = ok[: _wanted(spec, total(state, join))]
+    return tuple(ok)
 
 
 def reason(state: RunState, join: int) -> str:

@@ -1,6 +1,6 @@
 """How one unit's end affects the others: counts, admission, skips, joins, maps, fallback nodes."""
 
-from sennit.workflows.plan.scheduling import joins
+from sennit.workflows.plan.scheduling import joins, programs
 from sennit.workflows.plan.scheduling.admission import admit, consider, gather, may_open
 from sennit.workflows.plan.scheduling.completion import (
     NO_ITEMS,
@@ -59,6 +59,7 @@ def propagate(state: RunState, unit: int) -> None:
             elif not state.runs_behind(node, unit):
                 _block_or_skip(state, node, status)
     notify_fallbacks(state, unit, status)
+    programs.hear(state, unit)
 
 
 def _count_in(state: RunState, join: int, status: int) -> None:
@@ -116,12 +117,10 @@ def notify_fallbacks(state: RunState, unit: int, status: int) -> None:
     host = state.graph.predecessor.get(unit)
     if host is None or state.status[host] != DELEGATED:
         return
-    at = state.ended_at.get(unit, 0)
-    if state.graph.specs[host].kind == "program":
-        state.millis[host] = max(0, min(at or state.now, state.now) - state.started[host])
     if status == SUCCEEDED:
+        at = state.ended_at.get(unit, 0)
         succeed(state, host, Outcome(state.digest[unit], state.size[unit], state.facts.get(unit), at=at))
-    elif status == FAILED and state.graph.specs[unit].maker >= 0:  # a program's last step fails as the program does
+    elif status == FAILED and state.graph.specs[unit].maker >= 0:  # the last turn fails as the tool loop does
         fail(state, host, *(state.notes.get(host) or state.notes[unit]))
     else:
         end_without_value(state, host, FAILED, state.notes.get(host) or state.notes.get(unit))

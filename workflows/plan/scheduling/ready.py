@@ -402,7 +402,8 @@ def missing_calls(state: RunState, unit: int) -> int:
 
     A program that runs again may take over all that programs have called so far, and in a fork any number of calls.
     """
-    quote = None if state.is_item(unit) or state.forks else state.graph.specs[unit].quote
+    has_begun = unit in state.sessions and state.sessions[unit].has_begun
+    quote = None if state.is_item(unit) or state.forks or has_begun else state.graph.specs[unit].quote
     if quote is None or state.budget is None or "calls" not in state.budget.limits:
         return 0
     known = 0
@@ -458,14 +459,14 @@ def grant(state: RunState, unit: int, left: dict[str, int]) -> int:
     return min(state.budget.grants[unit], left["tokens"])
 
 
-def in_place(state: RunState, step: int, left: dict[str, int]) -> dict[str, Any]:
-    """Return what a step of a program is told of the calls that it may make itself: nothing if it makes none. Beside
-    what the budget has `left` for it, that is how many nodes are reserved for it.
+def in_place(state: RunState, program: int, left: dict[str, int]) -> dict[str, Any]:
+    """Return what an advance of a program is told of the calls that it may make itself: nothing if it makes none.
+    Beside what the budget has `left` for it, that is how many nodes are reserved for it.
     """
     timings = state.timings
     if timings.fuse == "off":
         return {}
-    repeats = state.generation[step] > 1 and bool(state.graph.made_by(step))
+    repeats = state.generation[program] > 1 and bool(state.graph.made_by(program))
     if state.budget is not None and "nodes" in state.budget.limits:
-        left = {**left, "nodes": max(0, state.budget.reserved.get(step, Amounts()).nodes - 1)}
+        left = {**left, "nodes": max(0, state.budget.reserved.get(program, Amounts()).nodes - 1)}
     return {"fuse": timings.fuse, "usual": timings.usual(), "repeats": repeats, "left": left}

@@ -5,7 +5,7 @@ not started is *refreshed*: its status is worked out again from its dependencies
 """
 
 from sennit.workflows.plan.digests import digest_in
-from sennit.workflows.plan.scheduling import admission, completion, joins, propagation, ready
+from sennit.workflows.plan.scheduling import admission, completion, joins, programs, propagation, ready
 from sennit.workflows.plan.scheduling.state import (
     BLOCKED,
     CANCELLED,
@@ -27,8 +27,6 @@ from sennit.workflows.plan.scheduling.state import (
 def reset(state: RunState, node: int) -> None:
     """Make a node pending again under a new generation. Dependents that have not started on its old output wait."""
     await_fallback_again(state, node)
-    if state.graph.specs[node].kind == "program":
-        state.graph.take_back(node)
     _restart(state, node)
     reset_fallback(state, node)
 
@@ -42,6 +40,7 @@ def _restart(state: RunState, node: int) -> None:
     for join in takers(state, node):
         reset(state, join)
     drop_items(state, node)
+    programs.begin_again(state, node)
     state.status[node] = PENDING
     state.deadlines.pop(node, None)
     state.awaiting_inputs[node] = False
@@ -167,6 +166,9 @@ def recheck_dependents(state: RunState, node: int) -> None:
     fallback = state.graph.specs[node].successor
     if fallback >= 0 and not has_started(state, fallback):
         state.mark(fallback)
+    program = state.graph.caller_of(node)
+    if program >= 0:
+        programs.wake(state, program)
 
 
 def has_started(state: RunState, node: int) -> bool:

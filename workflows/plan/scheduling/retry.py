@@ -6,11 +6,20 @@ a new generation.
 
 from typing import Any
 
-from sennit.workflows.plan.scheduling import admission, cancellation, completion, joins, propagation, reset, termination
+from sennit.workflows.plan.scheduling import (
+    admission,
+    cancellation,
+    completion,
+    joins,
+    program_calls,
+    programs,
+    propagation,
+    reset,
+    termination,
+)
 from sennit.workflows.plan.scheduling.state import (
     BLOCKED,
     CANCELLED,
-    DELEGATED,
     ENDED,
     EXPANDED,
     FAILED,
@@ -54,7 +63,9 @@ def retry(state: RunState, unit: int) -> None:
     for other in _cancelled_dependencies(state, node):
         reset.reset(state, other)
     items = _lost(state, unit)
-    if items:
+    if node in state.sessions:
+        program_calls.go_back(state, node, programs.retried_from(state, node))
+    elif items:
         _retry_items(state, node, items)
     elif state.items.get(node) and _did_not_gather(state, node):
         _gather_again(state, node)
@@ -243,13 +254,12 @@ def skip(state: RunState, unit: int) -> None:
         completion.cancel(state, unit, SKIPPED, _GIVEN_UP)
         fallbacks = [node for node in gone if node in state.graph.predecessor]
         cancellation.cancel_inputs(state, fallbacks, cancellation.CONSUMER_SKIPPED, off=gone)
+        if unit in state.sessions:
+            cancellation.cancel_calls(state, unit)
     elif unit == node:
         state.inherited_failure.pop(unit, None)
         completion.skip_blocked(state, unit, _GIVEN_UP)
-        for step in state.graph.readers_of_end(unit):
-            was_read = unit in state.chosen.get(step, ()) or step not in state.graph.joins[unit]
-            if was_read and state.graph.specs[step].kind == "program":
-                reset.reset(state, step)
+        program_calls.follow_end(state, unit, same=False)
     else:
         _give_up_item(state, unit, node)
 
@@ -286,19 +296,18 @@ def revise(state: RunState, node: int) -> None:
     same = state.previous_result.pop(node) == reset.signature(state, node)
     for other in state.graph.consumers[node]:
         _follow(state, other, node, same=same)
-    for join in state.graph.readers_of_end(node):
+    for join in state.graph.joins[node]:
         _follow(state, join, node, same=same or not _concerns(state, join, node))
     propagation.notify_fallbacks(state, node, status)
+    program_calls.follow_end(state, node, same=same)
 
 
 def _concerns(state: RunState, join: int, node: int) -> bool:
-    """Whether a join that has started took this input: `first` and `quorum` leave some out, and a program's step those
-    that had not ended.
-    """
+    """Whether a join that has started took this input: `first` and `quorum` leave some out."""
     if state.graph.specs[join].of_items:  # it was told of each item
         return join not in state.chosen
-    picky = state.graph.specs[join].policy in ("first", "quorum", "any")
-    return not picky or join not in state.graph.joins[node] or join not in state.chosen or node in state.chosen[join]
+    picky = state.graph.specs[join].policy in ("first", "quorum")
+    return not picky or join not in state.chosen or node in state.chosen[join]
 
 
 def _follow(state: RunState, other: int, node: int, *, same: bool) -> None:
@@ -322,26 +331,19 @@ def _follow(state: RunState, other: int, node: int, *, same: bool) -> None:
 
 
 def is_passed(state: RunState, unit: int) -> bool:
-    """Whether a script has read how a failed unit ended, by itself or by the end of a task, and has gone on."""
+    """Whether a script was told how a failed unit ended, by itself or by the end of a tool loop, and has gone on."""
     graph, stack = state.graph, [state.node_of(unit)]
     seen = dict.fromkeys(stack)
     while stack:
         here = stack.pop()
-        readers = [join for join in graph.readers_of_end(here) if _concerns(state, join, here)]
-        if any(_has_gone_on(state, join) for join in readers):
+        if programs.has_gone_on(state, here):
             return True
         host = graph.predecessor.get(here)
-        found = [node for node in (*readers, *(() if host is None else (host,))) if node not in seen]
-        seen |= dict.fromkeys(found)
-        stack += found
+        hosts = [] if host is None else [host]
+        readers = [node for node in (*graph.joins[here], *hosts) if node not in seen]
+        seen |= dict.fromkeys(readers)
+        stack += readers
     return False
-
-
-def _has_gone_on(state: RunState, step: int) -> bool:
-    """Whether a step of a program has come to another one, or to the program's end."""
-    spec, status = state.graph.specs[step], state.status[step]
-    failed_later = status == FAILED and spec.successor >= 0 and state.status[spec.successor] == FAILED
-    return spec.kind == "program" and (failed_later or status in (SUCCEEDED, DELEGATED))
 
 
 def repeated(state: RunState, unit: int, *, runs: bool = True) -> list[int]:
@@ -382,19 +384,30 @@ def _may_have_written(state: RunState, unit: int) -> bool:
 def _after(state: RunState, node: int, *, runs: bool = True) -> list[int]:
     """Return everything that may run again when a node does, or gets another result, in the order found.
 
-    A node's fallback runs again with it; a node whose fallback runs again does not run itself.
+    A node's fallback runs again with it; a node whose fallback runs again does not run itself. A program makes those
+    calls again that its script has made since it was told the end that changes.
     """
     graph = state.graph
     found = {(node, runs): True}
     stack = [(node, runs)]
     while stack:
         here, runs = stack.pop()
+        readers = [(other, True) for other in (*graph.consumers[here], *graph.joins[here])]
+        if here == node and runs and here in state.sessions:
+            number = programs.retried_from(state, here)
+            readers += [(call, True) for call in state.sessions[here].made_from(number)]
         fallback, host = graph.specs[here].successor, graph.predecessor.get(here)
-        others = [*graph.consumers[here], *graph.readers_of_end(here)]
         if runs and fallback >= 0:
-            others += [fallback, *graph.calls_before(fallback)]
-        for other in [(each, True) for each in others] + ([] if host is None else [(host, False)]):
-            if other not in found:
-                found[other] = True
-                stack.append(other)
+            readers += [(other, True) for other in (fallback, *graph.calls_before(fallback))]
+        if host is not None:
+            readers.append((host, False))
+        program = graph.caller_of(here)
+        if program >= 0 and programs.is_told(state, here):
+            readers.append((program, False))
+            number = state.sessions[program].told_in(here)
+            readers += [(call, True) for call in state.sessions[program].made_from(number)]
+        for reader in readers:
+            if reader not in found:
+                found[reader] = True
+                stack.append(reader)
     return [other for other, also_runs in found if also_runs and other != node]

@@ -12,11 +12,22 @@ from sennit.workflows.plan.fusion.rules import Timings
 from sennit.workflows.plan.language.limits import Usage
 from sennit.workflows.plan.language.packing import pack, unpack
 from sennit.workflows.plan.limits import MAX_SNAPSHOT_BYTES
-from sennit.workflows.plan.scheduling import joins, ready
+from sennit.workflows.plan.scheduling import joins, programs, ready
 from sennit.workflows.plan.scheduling.budget import Budget, Rate
 from sennit.workflows.plan.scheduling.events import Approval, Effect, Question
 from sennit.workflows.plan.scheduling.locks import Lock
-from sennit.workflows.plan.scheduling.state import DRAIN, ITEMS, PENDING, SUCCEEDED, WAITING, RunState
+from sennit.workflows.plan.scheduling.session import Advance, Session
+from sennit.workflows.plan.scheduling.state import (
+    DRAIN,
+    ENDED,
+    FAILED,
+    ITEMS,
+    PENDING,
+    SKIPPED,
+    SUCCEEDED,
+    WAITING,
+    RunState,
+)
 from sennit.workflows.plan.scheduling.waits import CAUSES
 
 _COLUMNS = ("status", "generation", "digest", "size", "attempts", "millis", "queued")
@@ -38,6 +49,7 @@ _SPARSE = (
     "ended_at",
 )
 _LIMITS = ("window", "in_flight", "park_for")
+_OLDER = "it began under an earlier version of Sennit, whose programs this one cannot go on with: edit the program"
 _SCALARS = (*_LIMITS, "on_failure", "now", "running", "waiting", "begun", "parked", "ended", "forks")
 
 
@@ -69,6 +81,8 @@ def dump(state: RunState) -> str:
         body["held"] = state.held
     if state.effects:
         body["effects"] = list(state.effects.items())
+    if state.sessions:
+        body["sessions"] = [[program, *_session_rows(session)] for program, session in state.sessions.items()]
     if state.resumed:
         body["resumed"] = list(state.resumed)
     if state.taken_over:
@@ -108,6 +122,8 @@ def load(graph: Graph, text: str) -> RunState:
     state.questions = {unit: Question(*fields) for unit, fields in body["questions"]}
     state.effects = {unit: tuple(Effect(*each) for each in found) for unit, found in body.get("effects", ())}
     state.held = Question(*body["held"]) if "held" in body else None
+    for program, *rows in body.get("sessions", ()):
+        state.sessions[program] = _session_of(*rows)
     state.resumed = dict.fromkeys(body.get("resumed", ()), True)
     state.taken_over = dict.fromkeys(body.get("taken_over", ()), True)
     state.chosen = {join: tuple(nodes) for join, nodes in body["chosen"]}
@@ -127,6 +143,7 @@ def load(graph: Graph, text: str) -> RunState:
         if state.queued[unit]:
             ready.queue(state, unit)
     _load_record(state, units, body)  # what is queued again has waited before
+    _park_older_programs(state)
     return state
 
 
@@ -183,6 +200,41 @@ def _load_record(state: RunState, units: list[int], body: dict[str, Any]) -> Non
     waits.asked = [(begin, end) for begin, end in asked]
     waits.asked_since = since
     waits.open = {unit: (cause, state.now - age) for unit, cause, age in waiting}
+
+
+def _park_older_programs(state: RunState) -> None:
+    """Have programs fail by name that an earlier version has begun, in which the steps of a script were nodes of the
+    graph. A person edits them; what they have written is not written again.
+    """
+    graph = state.graph
+    for step, spec in enumerate(graph.specs):
+        program = graph.program_of(step)
+        if spec.kind != "program" or program == step:
+            continue
+        graph.cut_off([step])
+        state.status[step], state.notes[step] = SKIPPED, ("Replaced", "programs have no steps any more")
+        state.queued[step] = False
+        graph.specs[program].successor = -1
+        state.sessions[program] = Session()
+        if state.status[program] not in ENDED:
+            state.status[program], state.notes[program] = FAILED, (programs.PROGRAM_FAILED, _OLDER)
+
+
+def _session_rows(session: Session) -> list[Any]:
+    """Return where a program stands as lists."""
+    advances = [list(astuple(advance)) for advance in session.advances]
+    return [advances, list(session.calls.items()), list(session.waits), list(session.left)]
+
+
+def _session_of(advances: list[Any], calls: list[Any], waits: list[int], left: list[int]) -> Session:
+    """Return where a program stands."""
+    session = Session(calls=dict(calls), waits=dict.fromkeys(waits), left=dict.fromkeys(left))
+    session.advances = [
+        Advance(step, page, generation, tuple(told), tuple(past)) for step, page, generation, told, past in advances
+    ]
+    for number, advance in enumerate(session.advances[:-1]):
+        session.heard |= dict.fromkeys(advance.told, number)
+    return session
 
 
 def _runs(owner: list[tuple[int, int]]) -> list[list[int]]:

@@ -22,10 +22,12 @@ from sennit.workflows.plan.limits import DEFAULT_IN_FLIGHT, MAX_MAPPED_AGENTS
 from sennit.workflows.plan.scheduling.budget import Budget, Rate
 from sennit.workflows.plan.scheduling.events import Approval, Decision, Effect, EndStatus, Question
 from sennit.workflows.plan.scheduling.locks import Lock, Waiter
+from sennit.workflows.plan.scheduling.session import Session
 from sennit.workflows.plan.scheduling.waits import Waits
 
 PENDING, RUNNING, WAITING, SUCCEEDED, FAILED, SKIPPED, CANCELLED, BLOCKED, DELEGATED, EXPANDED, IN_DOUBT = range(11)
-"""BLOCKED: pending behind a failed node. DELEGATED: its successor runs. EXPANDED: a map whose items run.
+"""BLOCKED: pending behind a failed node. DELEGATED: its successor runs, or what its script has called. EXPANDED: a map
+whose items run.
 IN_DOUBT: a write has failed and may have been made all the same; before a person has decided, no other node is told.
 """
 
@@ -106,6 +108,7 @@ _SLOTS = {
     "alone": "whether it starts alone, because it has failed in an activity that it shared",
     "shared": "of a unit that runs in an activity with others: the first of these",
     "effects": "what became of its writes, where its status does not tell",
+    "sessions": "of a program that has started: where its script stands",
     "ended_at": "when a call of a program ended, or a program began for the first time, in milliseconds",
     "last_end": "the last of these times that was noted, which workers' clocks may have ahead of the run",
     "prompts": "of a model call whose grant was too small: the tokens of its prompt",
@@ -240,6 +243,7 @@ class RunState:
         self.objections: dict[int, tuple[str, ...]] = {}
         self.taken_over: dict[int, bool] = {}
         self.ended_at: dict[int, int] = {}
+        self.sessions: dict[int, Session] = {}
         self.effects: dict[int, tuple[Effect, ...]] = {}
         self.resumed: dict[int, bool] = {}
         self.alone: dict[int, bool] = {}
@@ -268,6 +272,21 @@ class RunState:
             column |= dict.fromkeys(units, 0)
         self.queued |= dict.fromkeys(units, False)
         self.waits.expect(units, self.now)
+
+    def append(self, specs: list[NodeSpec], maker: int = -1) -> range:
+        """Add nodes to the plan, and return their numbers; see `Graph.append`."""
+        first = len(self.graph.specs)
+        self.graph.append(specs, maker)
+        return self.open_columns(range(first, first + len(specs)))
+
+    def open_columns(self, new: range) -> range:
+        """Give nodes their entries that have been added to the graph, and return them."""
+        self.add(new)
+        self.open_deps += [len(self.graph.deps[node]) for node in new]
+        self.open_inputs += [len(self.graph.specs[node].inputs) for node in new]
+        self.awaiting_inputs += [False] * len(new)
+        self.ok_inputs += [0] * len(new)
+        return new
 
     def drop(self, unit: int) -> None:
         """Delete the entries of a unit that is no more. Only its owner stays, and its number is not used again."""

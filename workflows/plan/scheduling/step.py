@@ -18,7 +18,8 @@ from sennit.workflows.plan.scheduling import (
     cancellation,
     completion,
     extension,
-    joins,
+    program_calls,
+    programs,
     propagation,
     ready,
     reset,
@@ -44,6 +45,7 @@ from sennit.workflows.plan.scheduling.events import (
     PlanHeld,
     PlanRejected,
     PlanReplaced,
+    ProgramAdvanced,
     ProgramEdited,
     RetryRequested,
     RunStarted,
@@ -53,8 +55,8 @@ from sennit.workflows.plan.scheduling.events import (
     TimeAdvanced,
     Written,
 )
+from sennit.workflows.plan.scheduling.session import Session
 from sennit.workflows.plan.scheduling.state import (
-    DELEGATED,
     DRAIN,
     FAILED,
     IN_DOUBT,
@@ -68,8 +70,8 @@ from sennit.workflows.plan.scheduling.state import (
     RunState,
 )
 
-FOLLOWED = ("tool", "llm", "join")
-"""Kinds of nodes whose activity also makes the step of a program that waits for it."""
+FOLLOWED = ("tool", "llm")
+"""Kinds of calls in whose activity the script that waits for them goes on."""
 
 
 def step(state: RunState, event: Event, now: int | None = None) -> list[Decision]:
@@ -191,15 +193,15 @@ def _end_node(state: RunState, event: NodeEnded) -> None:
     is_shared = unit in state.shared
     _note_call(state, unit, outcome)
     _free(state, unit, outcome)
-    state.attempts[unit] += outcome.attempts
+    state.attempts[unit] += _attempts(state, unit, outcome)
     items = [state.started[item] for item in state.items.get(unit, ()) if state.attempts[item]]
     state.millis[unit] = outcome.millis if is_shared else state.now - min([state.started[unit], *items])
     if outcome.millis:
         state.timings.note(state.spec_of(unit).tool, outcome.millis)
-    completion.note_tasks(state, outcome.tasks)
-    completion.complete(state, unit, outcome)
-    if state.spec_of(unit).kind == "program":
-        _end_program(state, unit, outcome)
+    if unit in state.sessions:
+        _end_advance(state, unit, outcome)
+    else:
+        completion.complete(state, unit, outcome)
 
 
 def _note_call(state: RunState, unit: int, outcome: Outcome) -> None:
@@ -236,18 +238,33 @@ def _free(state: RunState, unit: int, outcome: Outcome) -> None:
     ready.release(state, unit)
 
 
-def _end_program(state: RunState, step: int, outcome: Outcome) -> None:
-    """Give up what a program no longer waits for, if it has ended with this step."""
-    has_value = state.status[step] == SUCCEEDED
+def _attempts(state: RunState, unit: int, outcome: Outcome) -> int:
+    """Return how many more attempts a unit has had. Of a later advance of a program only those count that failed: a
+    program in which nothing failed has had one.
+    """
+    session = state.sessions.get(unit)
+    following = 1 if outcome.delegated else 0
+    if session is not None and session.number > following:
+        return max(0, outcome.attempts - 1)
+    return outcome.attempts
+
+
+def _end_advance(state: RunState, program: int, outcome: Outcome) -> None:
+    """Take how an advance of a program has ended. With the program, what its script no longer waits for is given up."""
+    until = min(outcome.at or state.now, state.now)
+    state.millis[program] = max(0, until - state.started[program])
+    program_calls.note_tasks(state, outcome.tasks)
+    completion.complete(state, program, outcome)
+    has_value = state.status[program] == SUCCEEDED
     if has_value or _failed_by_itself(outcome):
-        extension.give_up_rest(state, step)
+        program_calls.give_up_left(state, program)
     if has_value:
-        cancellation.cancel_unread(state, step)
+        cancellation.cancel_unread(state, program)
 
 
 def _failed_by_itself(outcome: Outcome) -> bool:
     """Whether a script has come to its end by an error of its own; after any other failure it may still go on."""
-    return outcome.error is not None and outcome.error[0] == termination.PROGRAM_FAILED
+    return outcome.error is not None and outcome.error[0] == programs.PROGRAM_FAILED
 
 
 def unit_of(state: RunState, write: Written) -> int | None:
@@ -327,12 +344,24 @@ def _append(state: RunState, event: NodesAppended) -> None:
     extension.append(state, event)
     if event.ended is not None:
         _end_node(state, event.ended)
+
+
+def _advance(state: RunState, event: ProgramAdvanced) -> None:
+    """Take over what a script has called, and then the ends of its activity and of the calls that this has made."""
+    program, generation = event.ended.unit, event.ended.generation
+    if state.status[program] != RUNNING or state.generation[program] != generation:
+        return
+    program_calls.append(state, event)
+    _end_node(state, event.ended)
     for name, outcome in event.ends:
         unit = state.graph.by_id[name]
-        if state.graph.specs[unit].kind == "program":  # the next step, which has read the others
-            _work_off(state)
-            _read_inputs(state, InputsRead(unit))
         _end_node(state, NodeEnded(unit, state.generation[unit], outcome))
+    if event.end is None:
+        program_calls.settle(state, program)
+    else:
+        _work_off(state)
+        program_calls.follow_at_once(state, program)
+        _end_node(state, NodeEnded(program, generation, event.end))
 
 
 def _replace(state: RunState, event: PlanReplaced) -> None:
@@ -341,9 +370,8 @@ def _replace(state: RunState, event: PlanReplaced) -> None:
 
 
 def _read_inputs(state: RunState, event: InputsRead) -> None:
-    if state.graph.specs[event.unit].policy == "any":
-        state.chosen[event.unit] = joins.winners(state, event.unit)
-        joins.keep_order(state, event.unit)
+    if event.unit in state.sessions:
+        programs.tell(state, event.unit)
 
 
 def _drain(state: RunState, event: DrainStarted | DrainEnded) -> None:
@@ -419,18 +447,14 @@ def _start_together(state: RunState, likeness: ready.Likeness, units: list[int])
 
 
 def _following(state: RunState, unit: int) -> int:
-    """Start the step of a program that waits for nothing but this unit with it, and return it, or -1."""
-    maker = -1 if state.is_item(unit) else state.graph.specs[unit].maker
-    following = state.graph.specs[maker].successor if maker >= 0 else -1
-    if following < 0 or state.graph.specs[unit].kind not in FOLLOWED or state.status[following] != PENDING:
+    """Start the program whose script waits for nothing but this unit with it, and return it, or -1."""
+    if state.is_item(unit) or state.graph.specs[unit].kind not in FOLLOWED:
         return -1
-    if state.graph.specs[following].inputs != [unit] or state.status[maker] != DELEGATED:
-        return -1
-    if state.graph.specs[unit].expires:  # then the step does not wait for the activity of the call
-        return -1
-    state.chosen[following] = (unit,)
-    _mark_started(state, following)
-    return following
+    program = programs.follows(state, unit)
+    if program >= 0:
+        _mark_started(state, program)
+        state.sessions[program].last.told = (unit,)
+    return program
 
 
 def _mark_started(state: RunState, unit: int) -> None:
@@ -438,15 +462,26 @@ def _mark_started(state: RunState, unit: int) -> None:
     state.waits.end(unit, state.now, is_call=state.is_call(unit))
     state.queued[unit] = False
     state.status[unit] = RUNNING
-    state.started[unit] = state.now
     state.running += 1
-    if not state.is_item(unit) and state.graph.specs[unit].is_program:
-        state.ended_at.setdefault(unit, state.now)
+    if state.kind_of(unit) == "program":
+        _begin_advance(state, unit)
+    else:
+        state.started[unit] = state.now
     rate = ready.rate_of(state, unit)
     if rate is not None:
         rate.running += 1
     if unit in state.graph.timed:
         admission.clock(state, unit)
+
+
+def _begin_advance(state: RunState, program: int) -> None:
+    """Note that an advance of a program is under way. The program has started with its first one."""
+    session = state.sessions.setdefault(program, Session())
+    if session.has_begun:
+        session.last.told = programs.ended(state, session)
+    else:
+        state.started[program] = state.now
+        state.ended_at.setdefault(program, state.now)
 
 
 _EARLY = (
@@ -471,6 +506,7 @@ _HANDLERS: dict[type[Any], Callable[[RunState, Any], None]] = {
     RetryRequested: _retry,
     SkipRequested: lambda state, event: retry.skip(state, event.unit),
     NodesAppended: _append,
+    ProgramAdvanced: _advance,
     PlanReplaced: _replace,
     InputsRead: _read_inputs,
     DrainStarted: _drain,

@@ -3,7 +3,7 @@
 from collections.abc import Container, Sequence
 from functools import partial
 
-from sennit.workflows.plan.scheduling import completion, joins, ready
+from sennit.workflows.plan.scheduling import completion, joins, programs, ready
 from sennit.workflows.plan.scheduling.events import End, EndStatus
 from sennit.workflows.plan.scheduling.state import (
     BLOCKED,
@@ -22,10 +22,6 @@ from sennit.workflows.plan.scheduling.state import (
 
 OUTAGES = ("RateLimited", "ServerFailed", "ServerUnreachable")
 """Failures of a model's server that cost nothing, and may be over later though nobody does anything."""
-CALL_FAILED = "CallFailed"
-"""The failure of a program that does not catch the failure of one of its calls."""
-PROGRAM_FAILED = "ProgramFailed"
-"""The failure of a program by itself."""
 _NO_FAILURES = ("Skipped", "NotNeeded", "Cancelled", "Replaced")
 """Why nodes end without a value that have not failed."""
 _CHANGES_NOTHING = ("tool", "llm", "join")
@@ -122,7 +118,7 @@ def _is_unused(state: RunState, node: int) -> bool:
     itself counts as used: a person wants to know.
     """
     graph, spec = state.graph, state.graph.specs[node]
-    if spec.page or node in graph.answering or graph.behind(node) or graph.readers_of_end(node):
+    if spec.page or node in graph.answering or graph.behind(node):
         return False
     works = [spec, *spec.stages]
     kinds = [work.item_kind if work.kind == "map" else work.kind for work in works]
@@ -186,9 +182,8 @@ def blocking_failures(state: RunState) -> tuple[int, ...]:
         return tuple(state.units_in(IN_DOUBT))
     excused = _excused(state)
     caught = _caught(state, excused)
-    hosts = graph.predecessor
     failed = [node for node in failed if not excused[node] and node not in caught]
-    blamed = [node for node in failed if _is_blamed(state, node, hosts.get(node, -1))]
+    blamed = [node for node in failed if _is_blamed(state, node)]
     roots = [node for node in blamed if not any(status[dep] in (FAILED, BLOCKED) for dep in _read(state, node))]
     return tuple(sorted((*state.units_in(IN_DOUBT), *(roots or blamed))))
 
@@ -202,21 +197,15 @@ def _caught(state: RunState, excused: Sequence[bool]) -> dict[int, None]:
     failed = [unit for unit in state.units_in(FAILED) if not state.is_item(unit) and state.graph.specs[unit].page]
     if not failed:
         return {}
-    ended = [node for node in state.units_in(FAILED) if not state.is_item(node) and state.kind_of(node) == "program"]
-    raised = dict.fromkeys(call for node in ended if _is_blamed(state, node, -1) for call in _read(state, node))
+    raised = dict.fromkeys(call for program in state.sessions for call in programs.failures_read(state, program))
     return dict.fromkeys(node for node in failed if excused[node] or _is_caught(state, node, raised))
 
 
 def _is_caught(state: RunState, call: int, raised: Container[int]) -> bool:
     """Whether a script was told of the failure of a call and has gone on, or the loop of a model was."""
-    for reader in state.graph.readers_of_end(call):
-        status = state.status[reader]
-        if state.graph.specs[reader].kind != "program":
-            if status == SUCCEEDED:
-                return True
-        elif _hears_of(state, reader, call) and status not in (PENDING, RUNNING) and call not in raised:
-            return True
-    return False
+    if any(state.status[join] == SUCCEEDED for join in state.graph.joins[call]):
+        return True
+    return call not in raised and programs.has_taken_notice(state, call)
 
 
 def _excused(state: RunState) -> list[bool]:
@@ -224,56 +213,38 @@ def _excused(state: RunState) -> list[bool]:
     graph, status = state.graph, state.status
     answer = dict.fromkeys(graph.execution_plan.answer)
     excused = [status[node] in (SUCCEEDED, SKIPPED, CANCELLED) for node in range(len(graph.specs))]
-    for node in reversed(graph.order()):
-        if not excused[node] and node not in answer and not _is_unread(state, node):
-            behind = (*graph.behind(node), *graph.readers_of_end(node))
-            is_needless = bool(behind or graph.specs[node].page) or _is_unused(state, node)
-            excused[node] = is_needless and all(excused[other] for other in behind)
+    order = graph.order()[::-1]
+    # No edge says that a call comes before its program, by which it is excused: so the second time that is known.
+    if state.sessions:
+        order += order
+    for node in order:
+        if excused[node] or node in answer or _is_unread(state, node):
+            continue
+        behind = graph.behind(node)
+        is_needless = bool(behind or graph.specs[node].page) or _is_unused(state, node)
+        excused[node] = is_needless and all(excused[other] for other in behind)
     return excused
 
 
 def _is_unread(state: RunState, node: int) -> bool:
-    """Whether a program has called this write, and was never told that it has failed."""
-    graph, spec = state.graph, state.graph.specs[node]
-    if spec.maker < 0 or spec.effect != "write" or state.status[node] != FAILED:
+    """Whether a script has called this write, and was never told that it has failed."""
+    is_write = state.graph.specs[node].effect == "write" and state.status[node] == FAILED
+    if not is_write or state.graph.caller_of(node) < 0 or programs.is_left_behind(state, node):
         return False
-    return not graph.is_left_behind(node) and not any(
-        _hears_of(state, other, node) for other in graph.readers_of_end(node)
-    )
+    return not programs.is_told(state, node)
 
 
-def _hears_of(state: RunState, other: int, call: int) -> bool:
-    """Whether a join, or a step of a program, has taken notice of how a call ended."""
-    if state.graph.specs[other].kind == "program":
-        return call in state.chosen.get(other, ()) or state.graph.specs[call].maker == other
-    return state.status[other] != CANCELLED
-
-
-def _is_blamed(state: RunState, node: int, host: int) -> bool:
-    """Whether a failed node is to blame, and not the node whose fallback it is; of a program, its last step is."""
-    specs, status = state.graph.specs, state.status
-    if specs[node].kind == "program":
-        return specs[node].successor < 0 or status[specs[node].successor] != FAILED
-    return host < 0 or status[host] != FAILED
+def _is_blamed(state: RunState, node: int) -> bool:
+    """Whether a failed node is to blame, and not the node whose fallback it is."""
+    host = state.graph.predecessor.get(node)
+    return host is None or state.status[host] != FAILED
 
 
 def _read(state: RunState, node: int) -> Sequence[int]:
-    """Return the inputs because of which a join may have failed. A program that has ended by the failure of a call has
-    read that in its last step, or in an earlier one if it began several calls.
-    """
-    graph = state.graph
-    if graph.specs[node].kind != "program":
-        return graph.specs[node].inputs
-    if state.notes.get(node, ("",))[0] != CALL_FAILED:
-        return ()
-    step: int | None = node
-    while step is not None:
-        awaited = (call for call in graph.made_by(step) if step in graph.readers_of_end(call))
-        found = [call for call in (*state.chosen.get(step, ()), *awaited) if state.status[call] in (FAILED, BLOCKED)]
-        if found:
-            return found
-        step = graph.predecessor.get(step)
-    return ()
+    """Return the inputs because of which a join may have failed, or the calls because of which a program has."""
+    if state.graph.specs[node].kind == "program":
+        return programs.failures_read(state, node)
+    return state.graph.specs[node].inputs
 
 
 def end(state: RunState, status: EndStatus) -> None:

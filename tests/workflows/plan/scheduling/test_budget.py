@@ -16,8 +16,8 @@ from sennit.workflows.plan.scheduling.events import (
     BudgetRaised,
     CostCharged,
     NodeEnded,
-    NodesAppended,
     Outcome,
+    ProgramAdvanced,
     ProgramEdited,
     RunStarted,
     Start,
@@ -326,7 +326,7 @@ def test_a_call_that_was_cut_off_and_starts_again_counts_with_what_it_had_reserv
 
 def begun_with(calls: int, *, spent: int = 0, forks: bool = False) -> Play:
     """A program that makes at least 6 model calls, behind a model call."""
-    main = node("main", "a", kind="program", policy="any", quote=Quoted("calls 6", 6, 100, 0))
+    main = node("main", "a", kind="program", quote=Quoted("calls 6", 6, 100, 0))
     run = Play(node("a", kind="llm"), main, answer="main")
     run.state.budget, run.state.forks = Budget({"calls": calls}), forks
     run.begin()
@@ -354,9 +354,7 @@ def test_a_program_that_runs_again_may_take_over_what_it_has_called() -> None:
     run = begun_with(9, spent=1)
     unit = run.unit("main")
     call = NodeSpec("main_1", "llm", page="p", key="k")
-    following = NodeSpec("main_s2", "program", inputs=[2], policy="any", page="p")
-    page = ExecutionPlan([call, following], [])
-    run.act(NodesAppended(page, NodeEnded(unit, 1, Outcome("s", delegated=True))))
+    run.act(ProgramAdvanced(NodeEnded(unit, 1, Outcome("s", delegated=True)), [call], "main_s2", "p", (2,)))
     run.end("main_1", Outcome("of it", 1, usage=Usage(10, calls=3)))
     again = run.act(ProgramEdited(unit, "q", quote=Quoted("calls 6", 6, 100, 0)))
     assert "start main~2" not in again
@@ -387,17 +385,16 @@ def test_sub_agents_of_a_map_share_with_those_that_have_not_started() -> None:
 
 def test_a_step_reserves_the_nodes_of_the_calls_that_it_may_make_itself() -> None:
     """Half of what is left, so that others have some; each call counts as a node when the step says how it ended."""
-    main = NodeSpec("main", "program", policy="any")
+    main = NodeSpec("main", "program")
     state = RunState(Graph(ExecutionPlan([main], [0])), timings=Timings("auto"))
     state.budget = budget = Budget({"nodes": 11})
     step(state, RunStarted())
     assert budget.reserved[0].nodes == 1 + 5
     assert in_place(state, 0, {}) == {"fuse": "auto", "usual": {}, "repeats": False, "left": {"nodes": 5}}
     made = [NodeSpec(f"main_{number}", "tool", page="p", key=f"{number}", in_place=True) for number in range(3)]
-    following = NodeSpec("main_s2", "program", page="p", inputs=[3], policy="any")
-    ends = [(spec.id, Outcome("v", millis=20)) for spec in made]
+    ends = tuple((spec.id, Outcome("v", millis=20)) for spec in made)
     ended = NodeEnded(0, 1, Outcome("s", delegated=True))
-    out = step(state, NodesAppended(ExecutionPlan([*made, following], []), ended, ends=tuple(ends)))
-    assert (budget.spent.nodes, budget.reserved[4].nodes) == (4, 1 + 3)
-    assert [each.units for each in out if isinstance(each, Start)] == [(4,)]
+    out = step(state, ProgramAdvanced(ended, made, "main_s2", "p", (3,), ends=ends))
+    assert (budget.spent.nodes, budget.reserved[0].nodes) == (4, 1 + 3)
+    assert [each.units for each in out if isinstance(each, Start)] == [(0,)]
     assert (state.running, state.activities, state.millis[1]) == (1, 1, 20)

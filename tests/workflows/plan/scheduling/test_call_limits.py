@@ -13,6 +13,7 @@ from sennit.workflows.plan.scheduling.events import (
     TimeAdvanced,
 )
 from sennit.workflows.plan.scheduling.state import (
+    DELEGATED,
     FAILED,
     PENDING,
     RUNNING,
@@ -23,14 +24,14 @@ from sennit.workflows.plan.scheduling.step import step
 @pytest.mark.parametrize("crashes", [False, True])
 def test_a_call_that_expires_fails_and_the_step_goes_on(crashes: bool) -> None:
     state = begun()
-    added(state, 0, paged("main_1", expires=5_000), paged("s2", "program", inputs=[1], policy="any"))
-    assert state.status[2] == PENDING, "the step does not wait in the activity of the call"
+    added(state, paged("main_1", expires=5_000), paged("s2", "program", inputs=[1]))
+    assert state.status[0] == DELEGATED, "the script does not wait in the activity of the call"
     state = restored(state) if crashes else state
     assert state.next_due() == 5_000
     decisions = step(state, TimeAdvanced(), 5_000)
     assert [each.unit for each in decisions if isinstance(each, Cancel)] == [1]
     assert (state.status[1], state.notes[1]) == (FAILED, ("TimeoutError", "more than 5 s"))
-    assert (state.status[2], state.next_due()) == (RUNNING, None)
+    assert (state.status[0], state.next_due()) == (RUNNING, None)
     step(state, NodeEnded(1, 1, Outcome("late")))
     assert state.status[1] == FAILED, "what comes later does not count"
 
@@ -38,14 +39,12 @@ def test_a_call_that_expires_fails_and_the_step_goes_on(crashes: bool) -> None:
 def test_the_time_counts_from_the_call_with_queue_and_retries_and_an_edit_keeps_it() -> None:
     state = begun()
     state.window = 1
-    added(
-        state, 0, paged("main_1", key="a"), paged("main_2", key="b", expires=5_000),
-        paged("s2", "program", inputs=[1, 2], policy="any"),
-    )  # fmt: skip
+    calls = [paged("main_1", key="a"), paged("main_2", key="b", expires=5_000)]
+    added(state, *calls, paged("s2", "program", inputs=[1, 2]))
     assert (state.status[2], state.next_due()) == (PENDING, 5_000)
     step(state, NodeEnded(1, 1, Outcome(error=("Broken", ""), again=True)), 1_000)
     step(state, ProgramEdited(0, "p"), 2_000)
-    added(state, 0, paged("g_1", key="b", expires=5_000), paged("g_s2", "program", inputs=[4], policy="any"))
+    added(state, paged("g_1", key="b", expires=5_000), paged("g_s2", "program", inputs=[3]))
     assert state.next_due() == 5_000
     step(state, TimeAdvanced(), 5_000)
     assert state.status[2] == FAILED
@@ -53,7 +52,7 @@ def test_the_time_counts_from_the_call_with_queue_and_retries_and_an_edit_keeps_
 
 def test_a_call_that_ends_in_time_does_not_expire() -> None:
     state = begun()
-    added(state, 0, paged("main_1", expires=5_000), paged("s2", "program", inputs=[1], policy="any"))
+    added(state, paged("main_1", expires=5_000), paged("s2", "program", inputs=[1]))
     step(state, NodeEnded(1, 1, Outcome("v")), 4_000)
     assert state.next_due() is None
 
@@ -61,10 +60,10 @@ def test_a_call_that_ends_in_time_does_not_expire() -> None:
 def test_a_write_that_waits_for_its_approval_may_expire() -> None:
     state = begun()
     write = paged("w", effect="write", approval=True, expires=5_000)
-    added(state, 0, write, paged("s2", "program", inputs=[1], policy="any"))
+    added(state, write, paged("s2", "program", inputs=[1]))
     step(state, NodeEnded(1, 1, Outcome(question=Question("may it?", "d", "t"))))
     assert state.waiting == 1
     step(state, TimeAdvanced(), 5_000)
-    assert (state.waiting, state.status[1], state.status[2]) == (0, FAILED, RUNNING)
+    assert (state.waiting, state.status[1], state.status[0]) == (0, FAILED, RUNNING)
     step(state, ApprovalDecided(1, True))
     assert state.status[1] == FAILED

@@ -1,4 +1,4 @@
-"""Programs in the scheduler: a step reads what has ended, adds calls and the next step, and can be run again."""
+"""Programs in the scheduler: an advance is told what has ended, makes calls, and can be made again."""
 
 import random
 from collections import Counter
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
-from doubles.plan.pages import added, begun, paged, restored
+from doubles.plan.pages import added, advanced, begun, paged, restored
 
 from sennit.workflows.messages.contracts import NodeError, NodeReply
 from sennit.workflows.plan.compile.execution_plan import ExecutionPlan, NodeSpec
@@ -19,8 +19,8 @@ from sennit.workflows.plan.scheduling.events import (
     Event,
     InputsRead,
     NodeEnded,
-    NodesAppended,
     Outcome,
+    ProgramAdvanced,
     ProgramEdited,
     RetryRequested,
     RunStarted,
@@ -29,12 +29,27 @@ from sennit.workflows.plan.scheduling.events import (
     TaskNews,
     TimeAdvanced,
 )
-from sennit.workflows.plan.scheduling.joins import beginning
+from sennit.workflows.plan.scheduling.programs import (
+    CALL_FAILED,
+    PROGRAM_FAILED,
+    activity_generation,
+    activity_name,
+    beginning,
+)
 from sennit.workflows.plan.scheduling.retry import is_passed
 from sennit.workflows.plan.scheduling.snapshot import dump, load
-from sennit.workflows.plan.scheduling.state import CANCELLED, FAILED, RUNNING, STATUS_NAMES, SUCCEEDED, RunState
+from sennit.workflows.plan.scheduling.state import (
+    CANCELLED,
+    DELEGATED,
+    FAILED,
+    PENDING,
+    RUNNING,
+    STATUS_NAMES,
+    SUCCEEDED,
+    RunState,
+)
 from sennit.workflows.plan.scheduling.step import step
-from sennit.workflows.plan.scheduling.termination import CALL_FAILED, PROGRAM_FAILED, blocking_failures
+from sennit.workflows.plan.scheduling.termination import blocking_failures
 from sennit.workflows.run.outcomes import outcome_of
 
 Script = Callable[[], Generator[Any, Any, Any]]
@@ -96,7 +111,7 @@ class World:
     in_place: bool = False
 
     def __post_init__(self) -> None:
-        main = NodeSpec("main", "program", policy="any")
+        main = NodeSpec("main", "program")
         self.state = RunState(Graph(ExecutionPlan([main], [0], "park", "auto", True)), window=100)
         self.random = random.Random(self.seed)
         self.sessions = {"main": Session()}
@@ -147,7 +162,8 @@ class World:
     def tell(self, unit: int, generation: int, *, again: bool = False) -> bool:
         """Have the scheduler take how a unit ended; return whether it has a value."""
         spec = self.state.graph.specs[unit]
-        if again:
+        is_stale = self.state.generation[unit] != generation  # it was not cancelled alone
+        if again or is_stale:
             self.act(NodeEnded(unit, generation, Outcome(attempts=0, again=True)))
             return False
         answer = self.state.answers.get(unit)
@@ -163,11 +179,11 @@ class World:
             return Outcome(error=("Failed", name))
         return Outcome(f"of {name}")
 
-    def advanced(self, unit: int) -> Outcome | NodesAppended:
-        """Return what a step's activity returns, as the engine passes it on."""
-        state, spec = self.state, self.state.graph.specs[unit]
-        session = self.sessions[spec.id]
-        for node in state.chosen.get(unit, ()):
+    def advanced(self, unit: int) -> Outcome | ProgramAdvanced:
+        """Return what the activity of an advance returns, as the engine passes it on."""
+        state = self.state
+        session = self.sessions[activity_name(state, unit)]
+        for node in state.sessions[unit].last.told:
             status = STATUS_NAMES[state.status[node]]
             value = state.digest[node] if status == "succeeded" else state.notes[node][1]
             number = int(state.graph.specs[node].id.rpartition("_")[2])
@@ -205,10 +221,10 @@ class World:
             return (), Outcome(error=(PROGRAM_FAILED, str(error)))
         return calls, Outcome(value) if value is not None else None
 
-    def page(self, unit: int, session: Session, calls: tuple[str, ...], made: Any, *, again: bool) -> NodesAppended:
-        state, spec = self.state, self.state.graph.specs[unit]
+    def page(self, unit: int, session: Session, calls: tuple[str, ...], made: Any, *, again: bool) -> ProgramAdvanced:
+        state = self.state
         before, ends, end = made
-        mark = f"{spec.id}g{state.generation[unit]}"
+        mark = f"{activity_name(state, unit)}g{state.generation[unit]}"
         new = [
             NodeSpec(
                 f"c{mark}_{number}",
@@ -223,16 +239,15 @@ class World:
         ]
         told = [number for number, *_ in session.ends]
         first = len(state.graph.specs)
-        opened = {int(state.graph.specs[node].id.rpartition("_")[2]): node for node in spec.inputs}
+        waits = state.sessions[unit].waits
+        opened = {int(state.graph.specs[node].id.rpartition("_")[2]): node for node in waits}
         opened |= {len(before.calls) + index: first + index for index in range(len(new))}
         past = tuple(node for number, node in opened.items() if number in told and node < first)
         inputs = [node for number, node in sorted(opened.items()) if number not in told and node >= first]
-        following = NodeSpec(f"s{mark}", "program", inputs=inputs, policy="any", page="p")
-        self.sessions[following.id] = Session(calls, session.ends, again)
+        self.sessions[f"s{mark}"] = Session(calls, session.ends, again)
         ended = NodeEnded(unit, state.generation[unit], Outcome("a session", delegated=True))
-        names = [(f"c{mark}_{number}", outcome) for number, outcome in ends.items()]
-        names += [(following.id, end)] if end is not None else []
-        return NodesAppended(ExecutionPlan([*new, following], []), ended, past=past, ends=tuple(names))
+        names = tuple((f"c{mark}_{number}", outcome) for number, outcome in ends.items())
+        return ProgramAdvanced(ended, new, f"s{mark}", "p", tuple(inputs), past, ends=names, end=end)
 
 
 def sequence() -> Generator[Any, Any, Any]:
@@ -299,13 +314,14 @@ def test_a_failure_that_nobody_catches_parks_the_run_and_its_retry_goes_on(in_pl
 
 def test_a_step_that_its_worker_could_not_make_is_retried_alone() -> None:
     state = begun()
-    added(state, 0, paged("main_1", key="a"), paged("main_s2", "program", inputs=[1], policy="any"))
+    added(state, paged("main_1", key="a"), then(1))
     step(state, NodeEnded(1, 1, Outcome("v")))
-    step(state, NodeEnded(2, 1, Outcome(error=("StoreUnavailable", "away"))))
-    assert blocking_failures(state) == (2,)
-    decisions = step(state, RetryRequested(2))
-    assert [each.units for each in decisions if isinstance(each, Start)] == [(2,)]
-    step(state, NodeEnded(2, 2, Outcome("v")))
+    step(state, NodeEnded(0, 1, Outcome(error=("StoreUnavailable", "away"))))
+    assert blocking_failures(state) == (0,)
+    decisions = step(state, RetryRequested(0))
+    assert [each.units for each in decisions if isinstance(each, Start)] == [(0,)]
+    assert (activity_name(state, 0), activity_generation(state, 0)) == ("main_s2", 2)
+    step(state, NodeEnded(0, 2, Outcome("v")))
     assert (state.digest[0], state.ended) == ("v", True)
 
 
@@ -404,14 +420,14 @@ def test_nodes_are_appended_in_time_that_does_not_depend_on_the_others(monkeypat
     monkeypatch.setattr(Graph, "sort", sort)
     world = World(long).run()
     assert world.end == "done"
-    assert len(world.state.units_in(SUCCEEDED)) == 400 + 401
+    assert len(world.state.units_in(SUCCEEDED)) == 400 + 1, "the program is one node"
     assert world.activities == 1 + 400, "each call's activity takes the step behind it along"
     assert len(sorts) < 5
     assert not world.state.units_in(RUNNING)
 
 
-def test_an_open_call_is_an_input_of_the_step_that_waits_for_it_now() -> None:
-    """So that a plan with many open calls is not handed on with as many numbers as their square."""
+def test_a_call_is_noted_with_the_advance_that_waited_for_it_last() -> None:
+    """So that a run with many open calls is not handed on with as many numbers as their square."""
 
     def wide() -> Generator[Any, Any, Any]:
         calls, found = [], []
@@ -422,11 +438,10 @@ def test_an_open_call_is_an_input_of_the_step_that_waits_for_it_now() -> None:
         return found
 
     world = World(wide, seed=1).run(20)
-    graph = world.state.graph
-    steps = [spec for spec in graph.specs if spec.is_step]
-    assert len(steps) > 3
-    assert sorted(call for spec in steps for call in spec.inputs) == list(range(1, 41))
-    assert all(len(joins) == 1 for joins in graph.joins[1:41])
+    session = world.state.sessions[0]
+    assert session.number > 2
+    past = [call for advance in session.advances for call in advance.past]
+    assert sorted([*past, *session.waits]) == list(range(1, 41))
     assert world.run().end == "done"
 
 
@@ -525,10 +540,10 @@ def test_an_edit_that_fails_by_itself_gives_up_what_only_the_old_script_called(r
 def test_a_call_that_was_taken_over_has_its_old_name_also_after_continuing_as_new() -> None:
     """Pages of its tool loop name it so, and a sub-agent is known by it to its writes."""
     state = begun()
-    added(state, 0, paged("main_1", "llm", key="k"), paged("main_s2", "program", inputs=[1], policy="any"))
+    added(state, paged("main_1", "llm", key="k"), then(1))
     step(state, ProgramEdited(0, "p"))
     count = len(state.graph.specs)
-    added(state, 0, paged("main_g_1", "llm", key="k"), paged("main_g_s2", "program", inputs=[count], policy="any"))
+    added(state, paged("main_g_1", "llm", key="k"), then(count))
     graph = Graph(ExecutionPlan.unpack(state.graph.execution_plan.pack()))
     assert graph.by_id["main_1"] == graph.by_id["main_g_1"] == 1
     assert graph.specs[1].formerly == ["main_1"]
@@ -538,46 +553,17 @@ def test_a_call_that_was_taken_over_has_its_old_name_also_after_continuing_as_ne
     ("on_error", "status"), [({"fallback": ("d", 1, {})}, "succeeded"), ({"skip_on_error": True}, "skipped")]
 )
 def test_a_program_that_fails_in_a_later_step_has_its_on_error(on_error: dict[str, Any], status: str) -> None:
-    specs = [NodeSpec("main", "program", policy="any", **on_error), NodeSpec("after", "tool", needs=[0])]
+    specs = [NodeSpec("main", "program", **on_error), NodeSpec("after", "tool", needs=[0])]
     state = RunState(Graph(ExecutionPlan(specs, [1])))
     step(state, RunStarted())
-    added(state, 0, paged("main_1", key="a"), paged("main_s2", "program", inputs=[2], policy="any"))
+    added(state, paged("main_1", key="a"), then(2))
     step(state, NodeEnded(2, 1, Outcome(error=("Failed", "no"))))
-    step(state, NodeEnded(3, 1, Outcome(error=(CALL_FAILED, "no"))))
+    step(state, NodeEnded(0, 1, Outcome(error=(CALL_FAILED, "no"))))
     assert STATUS_NAMES[state.status[0]] == status
     assert not state.parked
     if status == "succeeded":
         step(state, NodeEnded(1, 1, Outcome("v")))
         assert (state.digest[0], state.ended) == ("d", True)
-
-
-def test_a_program_that_is_a_fallback_is_no_step() -> None:
-    graph = Graph(ExecutionPlan([NodeSpec("a", "tool", successor=1), NodeSpec("b", "program", is_successor=True)], [0]))
-    assert not graph.specs[1].is_step
-
-
-def test_a_cancelled_task_takes_the_tasks_along_that_it_has_begun() -> None:
-    state = begun()
-    tasks = [paged("t1", "program", key="a"), paged("t2", "program", key="b")]
-    race = paged("race", "join", inputs=[1, 2], policy="first")
-    added(state, 0, *tasks, race, paged("main_s2", "program", inputs=[3], policy="any"))
-    asks, calls = paged("t1_1", "gate", question="?", key="c"), paged("t1_2", key="d")
-    added(state, 1, asks, calls, paged("t1_s2", "program", inputs=[6], policy="any"))
-    for node in (2, 3, 4):
-        step(state, NodeEnded(node, 1, Outcome("v")))
-    assert [STATUS_NAMES[state.status[node]] for node in (1, 5, 6)] == ["cancelled"] * 3
-    assert state.ended
-
-
-def test_a_cancelled_task_has_taken_the_time_until_then() -> None:
-    state = begun()
-    tasks = [paged("t1", "program", key="a"), paged("t2", "program", key="b")]
-    race = paged("race", "join", inputs=[1, 2], policy="first")
-    added(state, 0, *tasks, race, paged("main_s2", "program", inputs=[3], policy="any"))
-    added(state, 1, paged("t1_1", key="d"), paged("t1_s2", "program", inputs=[5], policy="any"))
-    step(state, NodeEnded(2, 1, Outcome("v")), state.now + 5_000)
-    assert STATUS_NAMES[state.status[1]] == "cancelled"
-    assert state.millis[1] == 5_000
 
 
 def writes(name: str, **fields: Any) -> NodeSpec:
@@ -592,13 +578,19 @@ def ends(state: RunState, name: str, outcome: Outcome | None = None) -> None:
     step(state, NodeEnded(state.graph.by_id[name], 1, outcome or Outcome("v")))
 
 
+def then(*waits: int) -> NodeSpec:
+    """What a program waits for."""
+    return paged("main_s2", "program", inputs=list(waits))
+
+
 @pytest.mark.parametrize("way", ["called", "a ticket"])
 def test_a_write_that_fails_after_the_end_of_its_program_waits_for_a_person(way: str) -> None:
     state = begun()
     waits = [1, 2] if way == "called" else [1]
-    added(state, 0, paged("read"), writes("note"), paged("main_s2", "program", inputs=waits, policy="any"))
+    added(state, paged("read"), writes("note"), then(*waits))
     ends(state, "read")
-    ends(state, "main_s2")
+    step(state, InputsRead(0))
+    ends(state, "main")
     assert statuses(state)["note"] == "running"
     ends(state, "note", Outcome(error=("Broken", "disk full")))
     assert state.parked
@@ -609,16 +601,12 @@ def test_a_write_that_fails_after_the_end_of_its_program_waits_for_a_person(way:
     assert not state.parked
 
 
-@pytest.mark.parametrize("told", ["by a step", "by a join"])
-def test_a_write_whose_failure_the_program_was_told_is_handled(told: str) -> None:
+def test_a_write_whose_failure_the_program_was_told_is_handled() -> None:
     state = begun()
-    joined = [paged("join", "join", inputs=[1], policy="settled")] if told == "by a join" else []
-    waits = [2] if joined else [1]
-    added(state, 0, writes("note"), *joined, paged("main_s2", "program", inputs=waits, policy="any"))
+    added(state, writes("note"), then(1))
     ends(state, "note", Outcome(error=("Broken", "disk full")))
-    for name in ("join", "main_s2") if joined else ("main_s2",):
-        step(state, InputsRead(state.graph.by_id[name]))
-        ends(state, name)
+    step(state, InputsRead(0))
+    ends(state, "main")
     assert state.ended
 
 
@@ -626,13 +614,13 @@ def test_what_a_program_began_and_did_not_wait_for_is_cancelled_when_it_ends() -
     """Its writes go on to their end."""
     state = begun()
     own = [paged("task", "task"), paged("read"), paged("slow"), writes("ticket")]
-    added(state, 0, *own, paged("asks", "gate", question="?"), paged("main_s2", "program", inputs=[2], policy="any"))
+    added(state, *own, paged("asks", "gate", question="?"), then(2))
     ends(state, "read")
     assert (statuses(state)["asks"], statuses(state)["task"]) == ("waiting", "running")
-    ends(state, "main_s2")
+    ends(state, "main")
     expected = {
         "main": "succeeded", "task": "cancelled", "read": "succeeded", "slow": "cancelled", "ticket": "running",
-        "asks": "cancelled", "main_s2": "succeeded",
+        "asks": "cancelled",
     }  # fmt: skip
     assert statuses(state) == expected
     ends(state, "ticket")
@@ -642,83 +630,42 @@ def test_what_a_program_began_and_did_not_wait_for_is_cancelled_when_it_ends() -
 def test_people_see_what_a_program_tells_of_its_tasks() -> None:
     """Nothing starts a task and nothing waits for it. When the program runs again, so do its tasks."""
     state = begun()
-    added(state, 0, paged("t1", "task", key="a"), paged("t2", "task", key="b"), paged("read", key="c"),
-          paged("main_s2", "program", inputs=[3], policy="any"))  # fmt: skip
+    added(state, paged("t1", "task", key="a"), paged("t2", "task", key="b"), paged("read", key="c"), then(3))
     assert [statuses(state)[name] for name in ("t1", "t2", "read")] == ["running"] * 3
-    assert state.running == 2, "the call, and the step that follows in its activity"
+    assert state.running == 2, "the call, and the program that goes on in its activity"
     ends(state, "read")
     failed = TaskNews("t2", "failed", 0, "ValueError: no")
     news = (TaskNews("t1", "succeeded", 0), failed, failed._replace(id="other"))
-    ends(state, "main_s2", Outcome(error=("ProgramFailed", "by itself"), tasks=news))
+    ends(state, "main", Outcome(error=("ProgramFailed", "by itself"), tasks=news))
     assert [statuses(state)[name] for name in ("t1", "t2")] == ["succeeded", "failed"]
     assert state.notes[2] == ("ValueError", "no")
-    assert [state.graph.specs[node].id for node in blocking_failures(state)] == ["main_s2"]
+    assert [state.graph.specs[node].id for node in blocking_failures(state)] == ["main"]
     step(state, ProgramEdited(0, "q"))
-    added(state, 0, paged("g_t1", "task", key="a"), paged("g_read", key="c"),
-          paged("g_s2", "program", inputs=[6], policy="any"))  # fmt: skip
+    added(state, paged("g_t1", "task", key="a"), paged("g_read", key="c"), then(5))
     assert STATUS_NAMES[state.status[1]] == "running"
     restored_state = restored(state)
     assert STATUS_NAMES[restored_state.status[1]] == "running"
 
 
-def test_races_in_a_loop_are_decided_without_a_look_at_all_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
-    state, last = begun(), 0
-    monkeypatch.setattr(Graph, "sort", lambda _: pytest.fail("this takes longer the more nodes there are"))
-    for _ in range(3):
-        first = len(state.graph.specs)
-        race = paged(f"r{first}", "join", policy="first", inputs=[first, first + 1])
-        then = paged(f"s{first}", "program", policy="any", inputs=[first + 2])
-        added(state, last, paged(f"a{first}"), paged(f"b{first}"), race, then)
-        ends(state, f"a{first}")
-        ends(state, race.id)
-        last = first + 3
-        assert [state.status[node] for node in (first, first + 1, last)] == [SUCCEEDED, CANCELLED, RUNNING]
-
-
-def test_how_far_a_failure_was_read_is_found_in_linear_time() -> None:
-    """Two joins read each task, and the task around it goes on from both."""
-
-    class Joins(list[list[int]]):
-        def __getitem__(self, node: Any) -> Any:
-            looks.append(node)
-            assert len(looks) < 10 * len(state.status)
-            return super().__getitem__(node)
-
-    state, task, looks = begun(), 0, list[int]()
-    for depth in range(20):
-        first = len(state.graph.specs)
-        joins = [paged(f"j{depth}{name}", "join", policy="settled", inputs=[first]) for name in "ab"]
-        then = paged(f"s{depth}", "program", policy="any", inputs=[first + 1, first + 2])
-        added(state, task, paged(f"t{depth}", "program"), *joins, then)
-        task = first
-    state.graph.joins = Joins(state.graph.joins)
-    assert not is_passed(state, task)
-
-
 def test_a_sleep_starts_when_its_time_has_come_also_after_an_edit_and_a_snapshot() -> None:
     state = begun()
     sleep = paged("main_1", key="k", deadline=60_000)
-    added(state, 0, sleep, paged("main_s2", "program", inputs=[1], policy="any"))
+    added(state, sleep, then(1))
     assert (state.next_due(), state.parked, state.ended) == (60_000, False, False)
     step(state, ProgramEdited(0, "p"), 10_000)
     fresh = paged("main_g_1", key="k", deadline=60_000)
-    ended = NodeEnded(0, 2, Outcome("s", delegated=True))
-    following = paged("main_g_s2", "program", inputs=[3], policy="any")
-    step(state, NodesAppended(ExecutionPlan([fresh, following], []), ended))
+    added(state, fresh, then(2))
     state = restored(state)
     assert state.next_due() == 60_000, "it is the same sleep"
     assert not any(isinstance(each, Start) for each in step(state, TimeAdvanced(), 59_999))
     [start] = [each for each in step(state, TimeAdvanced(), 60_000) if isinstance(each, Start)]
     assert start.units == (1,)
-    assert start.following >= 0, "the step that waits for it follows in the same activity"
+    assert start.following == 0, "the program goes on in the same activity"
 
 
 def test_when_calls_ended_is_kept_through_an_edit_and_a_snapshot() -> None:
     state = begun()
-    added(
-        state, 0, paged("main_1", key="a"), paged("main_2", key="b"),
-        paged("main_s2", "program", inputs=[1, 2], policy="any"),
-    )  # fmt: skip
+    added(state, paged("main_1", key="a"), paged("main_2", key="b"), then(1, 2))
     step(state, NodeEnded(2, 1, Outcome("v")), 5_000)
     step(state, NodeEnded(1, 1, Outcome(error=("Broken", "no"))), 7_000)
     assert (state.ended_at[2], state.ended_at[1]) == (5_000, 7_000)
@@ -734,44 +681,28 @@ def test_when_calls_ended_is_kept_through_an_edit_and_a_snapshot() -> None:
 def test_what_a_program_is_told_later_ended_later_whatever_the_clocks_of_workers_say() -> None:
     """An edit tells what is taken over by these times: in the order in which the old script was told it."""
     state = begun()
-    added(
-        state, 0, *(paged(f"main_{number}", key=str(number)) for number in (1, 2, 3)),
-        paged("main_s2", "program", inputs=[1, 2, 3], policy="any"),
-    )  # fmt: skip
+    added(state, *(paged(f"main_{number}", key=str(number)) for number in (1, 2, 3)), then(1, 2, 3))
     step(state, NodeEnded(1, 1, Outcome("v", at=5_000)))
-    step(state, InputsRead(4))
-    added(state, 4, paged("main_s3", "program", inputs=[2, 3], policy="any"))
+    step(state, InputsRead(0))
+    added(state, paged("main_s3", "program", inputs=[2, 3]))
     step(state, NodeEnded(3, 1, Outcome("v", at=4_990)))
     step(state, NodeEnded(2, 1, Outcome("v", at=4_980)))
-    step(state, InputsRead(5))
+    step(state, InputsRead(0))
     assert [state.ended_at[unit] for unit in (1, 2, 3)] == [5_000, 5_001, 5_002]
-
-
-@pytest.mark.parametrize(("policy", "quorum"), [("first", 0), ("quorum", 1)])
-def test_a_fork_whose_calls_end_together_takes_the_one_that_ended_first(policy: str, quorum: int) -> None:
-    state = begun()
-    calls = [paged(f"main_{number}", key=str(number)) for number in (1, 2)]
-    race = paged("main_3", "join", inputs=[1, 2], policy=policy, quorum=quorum)
-    page = ExecutionPlan([*calls, race, paged("main_s2", "program", inputs=[3], policy="any")], [])
-    ends = (("main_1", Outcome("v", at=7_000)), ("main_2", Outcome("w", at=5_000)))
-    step(state, NodesAppended(page, NodeEnded(0, 1, Outcome("s", delegated=True)), ends=ends), 9_000)
-    assert state.chosen[3] == (2,)
 
 
 def test_calls_that_a_step_has_made_ended_when_it_says_also_those_that_failed() -> None:
     """Also those that the next step is told: a fork that takes them over hands them on in the same way."""
     state = begun()
     calls = [paged(f"main_{number}", key=str(number), in_place=True) for number in (1, 2)]
-    following = paged("main_s2", "program", inputs=[1, 2], policy="any")
     replies = {
         "main_1": NodeReply(error=NodeError(type="Broken", message="no"), at=5_000),
         "main_2": NodeReply(ref="v", at=7_000),
     }
-    page = ExecutionPlan([*calls, following], [])
     ends = tuple((name, outcome_of(reply)) for name, reply in replies.items())
-    step(state, NodesAppended(page, NodeEnded(0, 1, Outcome("s", delegated=True)), ends=ends), 9_000)
+    step(state, advanced(state, *calls, then(1, 2), ends=ends), 9_000)
     assert [(state.started[unit], state.ended_at[unit]) for unit in (1, 2)] == [(5_000, 5_000), (7_000, 7_000)]
-    step(state, InputsRead(3))
+    step(state, InputsRead(0))
     assert [state.ended_at[unit] for unit in (1, 2)] == [5_000, 7_000]
 
 
@@ -779,12 +710,28 @@ def test_calls_that_a_step_has_made_ended_when_it_says_also_those_that_failed() 
 def test_what_a_program_gives_up_is_cancelled_unless_it_writes_or_is_waited_for(effect: str, status: str) -> None:
     state = begun()
     calls = [paged(f"main_{number}", key=str(number), effect=effect) for number in (1, 2, 3)]
-    added(state, 0, *calls, paged("main_s2", "program", inputs=[1, 2, 3], policy="any"))
+    added(state, *calls, then(1, 2, 3))
     step(state, NodeEnded(3, 1, Outcome("v")))
-    page, ended = (
-        ExecutionPlan([paged("main_s3", "program", policy="any")], []),
-        NodeEnded(4, 1, Outcome("s", delegated=True)),
-    )
-    step(state, NodesAppended(page, ended, past=(1, 3), given_up=("main_1", "main_2")))
-    assert state.graph.specs[5].inputs == [2], "for the rest of what the last step waited for"
+    added(state, paged("main_s3", "program"), past=(1, 3), given_up=("main_1", "main_2"))
+    assert list(state.sessions[0].waits) == [2], "for the rest of what it waited for before"
     assert [STATUS_NAMES[state.status[unit]] for unit in (1, 2)] == [status, "running"]
+
+
+def test_a_program_of_an_earlier_version_fails_by_name_and_can_be_edited() -> None:
+    """In that the steps of a script were nodes, each the successor of the one before."""
+    call, older = paged("main_1", key="a"), paged("main_s2", "program", inputs=[1], is_successor=True)
+    state = RunState(Graph(ExecutionPlan([NodeSpec("main", "program")], [0])))
+    step(state, RunStarted())
+    state.sessions.clear()
+    state.append([call, older], 0)
+    state.graph.specs[0].successor = 2
+    state.running = 0
+    state.status |= {0: DELEGATED, 1: FAILED, 2: PENDING}
+    state = restored(state)
+    [program, failed] = blocking_failures(state)
+    assert (program, failed) == (0, 1)
+    assert state.notes[0][1].endswith("edit the program")
+    [start] = [each for each in step(state, ProgramEdited(0, "p")) if isinstance(each, Start)]
+    assert start.units == (0,)
+    step(state, NodeEnded(0, state.generation[0], Outcome("v")))
+    assert state.ended

@@ -3,19 +3,18 @@
 They ran elsewhere, so they give back nothing that only a start in this run would have taken.
 """
 
-from doubles.plan.pages import begun, paged
+from doubles.plan.pages import advanced, begun, paged
 
-from sennit.workflows.plan.compile.execution_plan import EXCLUSIVE, SHARED, ExecutionPlan
+from sennit.workflows.plan.compile.execution_plan import EXCLUSIVE, SHARED, NodeSpec
 from sennit.workflows.plan.scheduling.budget import Rate
-from sennit.workflows.plan.scheduling.events import NodeEnded, NodesAppended, Outcome
+from sennit.workflows.plan.scheduling.events import Outcome
 from sennit.workflows.plan.scheduling.state import RUNNING, SUCCEEDED, RunState
 from sennit.workflows.plan.scheduling.step import step
 
 
-def append(state: RunState, *specs: object, ends: dict[str, Outcome]) -> None:
-    page = ExecutionPlan([*specs, paged("main_s2", "program", inputs=[1, 2], policy="any")], [])  # type: ignore[list-item]
-    ended = NodeEnded(0, 1, Outcome("s", delegated=True))
-    step(state, NodesAppended(page, ended, ends=tuple(ends.items())), 1_000)
+def append(state: RunState, *specs: NodeSpec, ends: dict[str, Outcome]) -> None:
+    following = paged("main_s2", "program", inputs=[1, 2])
+    step(state, advanced(state, *specs, following, ends=tuple(ends.items())), 1_000)
 
 
 def test_a_call_that_is_taken_over_frees_no_lock_and_takes_none() -> None:

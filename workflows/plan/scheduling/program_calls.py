@@ -1,0 +1,207 @@
+"""The calls of programs: taking them over from a script, and going back when one of them gets another end."""
+
+import re
+from collections.abc import Sequence
+
+from sennit.workflows.plan.compile.execution_plan import NodeSpec
+from sennit.workflows.plan.scheduling import ready, reset
+from sennit.workflows.plan.scheduling.budget import Amounts
+from sennit.workflows.plan.scheduling.cancellation import NOT_MADE, give_up
+from sennit.workflows.plan.scheduling.events import Outcome, ProgramAdvanced, TaskNews
+from sennit.workflows.plan.scheduling.programs import hear, tell, wake
+from sennit.workflows.plan.scheduling.session import Advance
+from sennit.workflows.plan.scheduling.state import (
+    CANCELLED,
+    DELEGATED,
+    FAILED,
+    RUNNING,
+    SKIPPED,
+    SUCCEEDED,
+    RunState,
+)
+
+_TASK_ENDS = {"succeeded": SUCCEEDED, "failed": FAILED, "cancelled": CANCELLED}
+_MARK = re.compile(r"_g[0-9a-f]{6}(?=_)")
+"""In the ids of what a program calls when it runs again. People see ids without it, if they are free."""
+
+
+def append(state: RunState, event: ProgramAdvanced) -> None:
+    """Take over the calls with which a script goes on, in time that does not depend on how many there were before.
+
+    Calls that it made when it ran before are those that it made then, with how they ended or go on.
+    """
+    graph, program = state.graph, event.ended.unit
+    session = state.sessions[program]
+    calls, fresh = _taken_over(state, event.calls)
+    generations = [state.generation[graph.by_key[spec.key]] if spec.key in graph.by_key else 1 for spec in fresh]
+    new = state.append(fresh, program)
+    state.generation |= zip(new, generations, strict=True)
+    session.take_calls(calls)
+
+    # Places behind the nodes of the run are those of the calls of this event.
+    waits = [place if place < new.start else calls[place - new.start] for place in event.waits]
+    made = [graph.by_id[name] for name, _ in event.ends]
+    session.end_advance(waits, event.past, made, Advance(event.step, event.page))
+    for call in new:
+        if graph.specs[call].kind == "task":
+            _begin_task(state, call)
+        else:
+            state.mark(call)
+    for name, outcome in event.ends:
+        if graph.by_id[name] in new:
+            _begin(state, graph.by_id[name], outcome)
+    give_up(state, [graph.by_id[name] for name in event.given_up if name in graph.by_id])
+
+
+def settle(state: RunState, program: int) -> None:
+    """Have a program whose advance has ended go on, if something for which its script waits has ended. If it has to
+    wait, what it has not called again is given up.
+    """
+    wake(state, program)
+    if not state.queued[program]:
+        give_up_left(state, program)
+
+
+def give_up_left(state: RunState, program: int) -> None:
+    """Give up what a script has called when it ran before, and has not called again."""
+    session = state.sessions[program]
+    left, session.left = list(session.left), {}
+    give_up(state, left, NOT_MADE, spares_writes=False)
+
+
+def _taken_over(state: RunState, specs: Sequence[NodeSpec]) -> tuple[list[int], list[NodeSpec]]:
+    """Take over those calls that the program made before. Return the units that all calls have or will have, and those
+    that are new.
+
+    What has failed is made again, in the same generation, so that the ledger of effects knows it. A call that was
+    cancelled, but may not have stopped, is made again by a unit of its own. A write of which a person is asked once
+    more waits for their word; the ledger of effects has its result. A task that the program made before runs again.
+    """
+    graph = state.graph
+    units, fresh = list[int](), list[NodeSpec]()
+    for spec in specs:
+        known = graph.by_key.get(spec.key, -1) if spec.key else -1
+        is_task = spec.kind == "task"
+        if known < 0 or (state.status[known] == CANCELLED and not is_task):
+            units.append(len(graph.specs) + len(fresh))
+            fresh.append(spec)
+            continue
+        units.append(known)
+        generation = state.generation[known]
+        graph.rename(known, spec)
+        if is_task:
+            _begin_task(state, known)
+            continue
+        is_asked = spec.confirms and state.status[known] == SUCCEEDED
+        if is_asked:
+            state.approved.pop(known, None)
+        if is_asked or state.status[known] == FAILED:
+            reset.reset(state, known)
+            state.generation[known] = generation
+        else:
+            state.taken_over[known] = True
+    for spec in fresh:
+        show_short(state, spec)
+    return units, fresh
+
+
+def show_short(state: RunState, spec: NodeSpec) -> None:
+    """Have people see the id of a new call without the mark of a program that ran again, if that id is free."""
+    short = _MARK.sub("", spec.id)
+    if short != spec.id and short not in state.graph.by_id:
+        spec.formerly = [short]
+        spec.show_as(short)
+
+
+def _begin(state: RunState, unit: int, outcome: Outcome) -> None:
+    """Take a call for one that runs, in an activity with others: the advance has made it itself."""
+    _occupy(state, unit)
+    state.started[unit] = min(state.now, outcome.at - outcome.millis) if outcome.at else state.now
+    if any(outcome.span) and state.is_call(unit):
+        state.started[unit] = min(state.now, outcome.span[0])
+    if outcome.at and not outcome.again:
+        state.ended_at[unit] = outcome.at
+        state.last_end = max(state.last_end, outcome.at)
+
+
+def _occupy(state: RunState, unit: int) -> None:
+    """Count a unit as one that runs in an activity with others, until its end is taken in the same step."""
+    state.status[unit] = RUNNING
+    state.queued[unit] = False
+    state.running += 1
+    state.shared[unit], state.together[unit] = unit, 1
+    rate = ready.rate_of(state, unit)
+    if rate is not None:
+        rate.running += 1
+    if state.budget is not None:
+        state.budget.reserve(unit, Amounts(nodes=1))
+
+
+def follow_at_once(state: RunState, program: int) -> None:
+    """Begin the advance with which a script has come to its end in the activity of the one before."""
+    _occupy(state, program)
+    tell(state, program)
+
+
+# Tasks of a script, for people to see.
+
+
+def _begin_task(state: RunState, task: int) -> None:
+    """Note that a task runs. Nothing starts it: its program runs it, and tells how it ends."""
+    state.status[task] = DELEGATED
+    state.started[task] = state.now
+    state.millis[task] = 0
+    state.waits.open.pop(task, None)
+    state.notes.pop(task, None)
+
+
+def note_tasks(state: RunState, news: Sequence[TaskNews]) -> None:
+    """Take what a program tells of its tasks."""
+    for told in news:
+        node = state.graph.by_id.get(told.id, -1)
+        if node < 0 or state.graph.specs[node].kind != "task":
+            continue
+        at = min(told.at or state.now, state.now)
+        if told.status == "running":
+            state.started[node] = at
+            continue
+        state.status[node] = _TASK_ENDS[told.status]
+        state.millis[node] = max(0, at - state.started[node])
+        if told.error:
+            kind, _, message = told.error.partition(": ")
+            state.notes[node] = (kind, message)
+
+
+# A call gets another end.
+
+
+def go_back(state: RunState, program: int, number: int) -> None:
+    """Have a program go on again from where its script stood before an advance; with 0 it begins again.
+
+    What it had called from there on stays until the script calls it again, or has to wait for something else. Nodes
+    that have read the program's output wait for its new end.
+    """
+    if state.status[program] in (SKIPPED, CANCELLED) or program in state.inherited_failure:
+        return
+    if number <= 0:
+        reset.reset(state, program)
+        return
+    reset.await_fallback_again(state, program)
+    reset.stop(state, program)
+    reset.forget(state, program)
+    state.sessions[program].go_back(number, state.generation[program])
+    state.status[program] = DELEGATED
+    reset.recheck_dependents(state, program)
+    wake(state, program)
+
+
+def follow_end(state: RunState, call: int, *, same: bool) -> None:
+    """A call that ran again has ended: its program goes back to where the script was told of another end."""
+    program = state.graph.caller_of(call)
+    if program < 0:
+        return
+    number = state.sessions[program].told_in(call)
+    if not same and number >= 0:
+        go_back(state, program, number)
+    else:
+        hear(state, call)

@@ -1,0 +1,202 @@
+"""When the script of a program goes on, what it is told then, and what is known of its calls.
+
+Everything else about a call is as for any unit. The scheduler asks here whenever a call of a program ends or is reset.
+"""
+
+from typing import Any
+
+from sennit.workflows.plan.scheduling import ready
+from sennit.workflows.plan.scheduling.joins import is_open
+from sennit.workflows.plan.scheduling.session import Session
+from sennit.workflows.plan.scheduling.state import DELEGATED, FAILED, RUNNING, SUCCEEDED, RunState
+
+CALL_FAILED = "CallFailed"
+"""The failure of a program that does not catch the failure of one of its calls."""
+PROGRAM_FAILED = "ProgramFailed"
+"""The failure of a program by itself."""
+
+
+# A script goes on.
+
+
+def wake(state: RunState, program: int) -> None:
+    """Have a program that waits go on if one of the calls for which it waits has ended, and else not."""
+    if state.status[program] != DELEGATED:
+        return
+    has_ended = any(not is_open(state.status[call]) for call in state.sessions[program].waits)
+    if has_ended and not state.queued[program]:
+        ready.queue(state, program)
+    elif not has_ended:
+        state.queued[program] = False
+
+
+def hear(state: RunState, call: int) -> None:
+    """Have the program of a call that has ended go on with that, if it waits for the call."""
+    program = state.graph.caller_of(call)
+    if program < 0 or state.status[program] != DELEGATED or state.queued[program]:
+        return
+    if call in state.sessions[program].waits and not is_open(state.status[call]):
+        ready.queue(state, program)
+
+
+def tell(state: RunState, program: int) -> None:
+    """Have an advance that starts now be told how calls have ended: of all that have meanwhile."""
+    session = state.sessions[program]
+    if session.has_begun:
+        session.last.told = ended(state, session)
+        _keep_order(state, session)
+
+
+def ended(state: RunState, session: Session) -> tuple[int, ...]:
+    """Return the calls for which a script waits that have ended."""
+    return tuple(call for call in session.waits if not is_open(state.status[call]))
+
+
+def _keep_order(state: RunState, session: Session) -> None:
+    """Have what a script is told end after what it was told before, whatever the clocks of workers say: by these times
+    an edit tells it the same in the same order.
+    """
+    told = session.last.told
+    last = last_told(state, session)
+    times = dict[int, int]()
+    for at in sorted(state.ended_at.get(call, 0) for call in told):
+        if at not in times:
+            last = times[at] = max(at, last + 1)
+    for call in told:
+        state.ended_at[call] = times[state.ended_at.get(call, 0)]
+    state.last_end = max(state.last_end, last)
+
+
+def last_told(state: RunState, session: Session) -> int:
+    """Return when the last call ended of which the script was told before the advance that comes next."""
+    before = session.advances[session.number - 1].told if session.has_begun else ()
+    return max((state.ended_at.get(call, 0) for call in before), default=0)
+
+
+def follows(state: RunState, call: int) -> int:
+    """Return the program whose script waits for nothing but this call, so that it can go on in the same activity, or
+    -1.
+    """
+    program = state.graph.caller_of(call)
+    if program < 0 or state.status[program] != DELEGATED or state.queued[program]:
+        return -1
+    # A call that may expire is not waited for as long as its activity takes.
+    is_only = list(state.sessions[program].waits) == [call]
+    return program if is_only and not state.graph.specs[call].expires else -1
+
+
+def begin_again(state: RunState, program: int) -> None:
+    """Have the session of a program that runs again stand at its beginning."""
+    if program in state.sessions:
+        state.sessions[program].go_back(0, state.generation[program])
+
+
+def advance_again(state: RunState, program: int) -> bool:
+    """Put an advance back that has not ended; return whether it is not the first one, which starts as any node does."""
+    session = state.sessions[program]
+    if not session.has_begun:
+        return False
+    session.last.told = ()
+    state.status[program] = DELEGATED
+    wake(state, program)
+    return True
+
+
+def retried_from(state: RunState, program: int) -> int:
+    """Return the advance from which a program goes on when a person has it run again: the one that has failed, unless
+    that was the fault of the script or of a call; then the first one.
+    """
+    kind = state.notes.get(program, ("",))[0]
+    has_failed_there = state.status[program] == FAILED and kind not in (CALL_FAILED, PROGRAM_FAILED)
+    return state.sessions[program].number if has_failed_there and program in state.sessions else 0
+
+
+# The activities of programs.
+
+
+def activity_name(state: RunState, unit: int) -> str:
+    """Return what the activity of a unit is called: its path, or the name of a program's advance."""
+    session = state.sessions.get(unit)
+    if session is None or not session.has_begun:
+        return state.path(unit)
+    return session.last.step
+
+
+def activity_generation(state: RunState, unit: int) -> int:
+    """Return the generation that belongs to this name."""
+    session = state.sessions.get(unit)
+    if session is None or not session.has_begun:
+        return state.generation[unit]
+    return session.last.generation
+
+
+def activity_page(state: RunState, unit: int) -> str:
+    """Return the plan in which the activity of a unit finds it; "" for the run's own."""
+    session = state.sessions.get(unit)
+    if session is None or not session.has_begun:
+        return state.spec_of(unit).page
+    return session.last.page
+
+
+# What is known of calls.
+
+
+def is_left_behind(state: RunState, node: int) -> bool:
+    """Whether a script made this call when it ran before, and has not made it again."""
+    program = state.graph.caller_of(node)
+    return program >= 0 and node not in state.sessions[program].calls
+
+
+def is_replaced(state: RunState, node: int) -> bool:
+    """Whether a call was left behind, or belongs to the tool loop of one that was."""
+    while node >= 0:
+        if is_left_behind(state, node):
+            return True
+        node = state.graph.specs[node].maker
+    return False
+
+
+def is_told(state: RunState, call: int) -> bool:
+    """Whether the script of a program was told, or is being told, how its call has ended."""
+    program = state.graph.caller_of(call)
+    return program >= 0 and state.sessions[program].is_told(call)
+
+
+def has_gone_on(state: RunState, call: int) -> bool:
+    """Whether a script was told how its call has ended, and has come to another wait, or to the program's end without
+    an error.
+    """
+    program = state.graph.caller_of(call)
+    if program < 0:
+        return False
+    session = state.sessions[program]
+    return call in session.heard or (call in session.last.told and state.status[program] == SUCCEEDED)
+
+
+def has_taken_notice(state: RunState, call: int) -> bool:
+    """Whether a script was told how its call has ended, and has come to another wait or to its end."""
+    program = state.graph.caller_of(call)
+    return is_told(state, call) and (state.status[program] != RUNNING or call in state.sessions[program].heard)
+
+
+def failures_read(state: RunState, program: int) -> list[int]:
+    """Return the failed calls because of which a program has failed: those of which its script was told last."""
+    if program not in state.sessions or state.notes.get(program, ("",))[0] != CALL_FAILED:
+        return []
+    for advance in reversed(state.sessions[program].advances):
+        failed = [call for call in advance.told if state.status[call] == FAILED]
+        if failed:
+            return failed
+    return []
+
+
+def beginning(state: RunState, program: int) -> dict[str, Any]:
+    """Return the fields of the first advance of a program: when it `ends` to wait, which is when it began for the first
+    time, and `since` when it began again.
+    """
+    found: dict[str, Any] = {}
+    if state.generation[program] > 1:
+        found["since"] = max(state.now, state.last_end)
+    if program in state.ended_at:
+        found["ends"] = {state.path(program): state.ended_at[program]}
+    return found
