@@ -16,7 +16,7 @@ _SPECIFICATION = (
     "TooDeep", "TooManyCalls", "UnknownTool", "ValidationError", "PlanTooLarge", "InvalidPlan",
     # what it names is not there, or not allowed
     "AddressRefused", "BadMedia", "DocsNotFound", "DocumentNotFound", "DocumentUnreadable", "ExpressionRefused",
-    "CalculationFailed", "ContentRefused", "IndexUnusable", "PathRefused", "TooManyFiles",
+    "CalculationFailed", "ContentRefused", "IndexUnusable", "PathRefused", "TooManyFiles", "WorkspaceRefused",
     # the model, its key and its limits
     "CallRefused", "ContextTooLong", "ExtraMissing", "KeyRefused", "MediaRefused", "ModelRefused", "OfflineCannot",
     "UnknownModel", "McpCredentialsRefused", "McpToolChanged", "A2aCredentialsRefused",
