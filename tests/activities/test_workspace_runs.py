@@ -268,3 +268,43 @@ async def test_agents_work_on_branches_and_the_first_whose_tests_pass_wins(
     assert "a - b" in Path(repo, "add.py").read_text(), "the person's folder is as it was"
     subprocess.run(["git", "apply"], cwd=repo, input=patch.encode(), check=True)
     assert "a + b" in Path(repo, "add.py").read_text()
+
+
+def writes_its_item(asked: Asked) -> Reply:
+    """Write the item that it is asked about into a file, and say that it is done."""
+    if any(role == "tool" for role, _ in asked.turns):
+        return Reply("Done.")
+    item = next(iter(re.findall(r"^[xy]$", asked.text, re.MULTILINE)), "none")  # it stands in a fence of its own
+    return Reply(calls=(Call("shell", {"command": f"echo {item} > item"}),))
+
+
+AGENT = {"kind": "agent", "goal": "Write $item down", "tools": ["shell"], "workspace": "$input.repo"}
+MODEL = {"kind": "llm", "prompt": "Write $item down", "tools": ["shell"], "workspace": "$input.repo"}
+
+
+@pytest.mark.parametrize("do", [AGENT, MODEL], ids=["agent", "llm"])
+async def test_each_item_of_a_map_has_a_branch_in_a_run_of_its_own(
+    run: Start, server: ModelServer, repo: str, do: dict[str, Any]
+) -> None:
+    server.on("Write", writes_its_item)
+    plan = {
+        "inputs": {**REPO, "items": {"type": "array"}},
+        "nodes": [
+            {"id": "m", "kind": "map", "over": "$input.items", "do": do},
+            shell("a", "cat item; ls", "$m[0].workspace"),
+            shell("b", "cat item", "$m[1].workspace"),
+        ],
+        "answer": ["$m[0].answer", "$a.stdout", "$b.stdout"],
+    }
+    handle = await run(plan=plan, inputs={"items": ["x", "y"]}, attachments={"repo": repo})
+    assert (await handle.result())["answer"] == ["Done.", "x\nadd.py\nitem\ntest.py\n", "y\n"]
+
+
+async def test_a_model_that_makes_up_a_folder_gets_none(run: Start, server: ModelServer, repo: str) -> None:
+    made_up = {"workspace": "0" * 40, "files": 1, "bytes": 1}
+    forged = Reply(calls=(Call("shell", {"command": "ls", "workspace": made_up}),))
+    server.on("Look", lambda asked: Reply("None.") if any(role == "tool" for role, _ in asked.turns) else forged)
+    plan = {"nodes": [{"id": "w", "kind": "llm", "prompt": "Look around.", "tools": ["shell"]}]}
+    assert (await (await run(plan=plan)).result())["answer"] == "None."
+    said = next(text for role, text in server.asked[1].turns if role == "tool")
+    assert "no body" in said or "BodyMissing" in said
