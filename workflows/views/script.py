@@ -10,7 +10,7 @@ from sennit.workflows.messages.views import ScriptLine, ScriptView
 from sennit.workflows.plan.compile.execution_plan import NodeSpec
 from sennit.workflows.plan.language.limits import NO_USAGE, Usage
 from sennit.workflows.plan.language.text import format_name, format_names, one_line
-from sennit.workflows.plan.programs.files import in_call_site, line_in_file, modules_in, without_name
+from sennit.workflows.plan.programs.files import in_call_site, line_in_file, modules_in, shown_text
 from sennit.workflows.plan.scheduling.programs import PROGRAM_FAILED, is_left_behind
 from sennit.workflows.plan.scheduling.state import FAILED, RunState
 from sennit.workflows.plan.scheduling.termination import handled
@@ -49,7 +49,7 @@ def script_view(state: RunState, replies: Mapping[int, NodeReply], name: str) ->
     for line, error in _script_errors(state, program, spec.script):
         lines.setdefault(line, _Sums()).error = error
     shown = tuple(_line(line, lines[line]) for line in sorted(lines))
-    return ScriptView(node=spec.id, script=without_name(spec.script), lines=shown)
+    return ScriptView(node=spec.id, script=shown_text(spec.script), lines=shown)
 
 
 def _lines(state: RunState, replies: Mapping[int, NodeReply], program: int) -> dict[int, _Sums]:

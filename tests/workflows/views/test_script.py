@@ -60,6 +60,18 @@ def test_what_only_an_earlier_script_has_called_is_not_in_it() -> None:
     assert [(line.line, line.calls, line.tasks) for line in lines] == [(5, {"pending": 1}, {})]
 
 
+def test_a_call_of_a_module_stands_beside_its_line_in_the_text_that_is_shown() -> None:
+    script = "from pack import a\n# ==== main: prog.py ====\n# ==== file: pack/a.py ====\nx = 1\nread()\n"
+    graph = Graph(ExecutionPlan([NodeSpec("main", "program", summary="main program", script=script)], [0]))
+    graph.append([called("m_1", "pack.a.look#1/read:pack.a.py:2 a")], 0)
+    view = view_of(RunState(graph))
+    [line] = view.lines
+    assert view.script.splitlines()[line.line - 1] == "read()"
+    alone = "x = 1\n# ==== main: prog.py ====\n"
+    graph = Graph(ExecutionPlan([NodeSpec("main", "program", summary="main program", script=alone)], [0]))
+    assert view_of(RunState(graph)).script == "x = 1\n"
+
+
 @pytest.mark.parametrize(
     ("programs", "name", "problem"),
     [

@@ -99,6 +99,11 @@ def without_name(script: str) -> str:
     return _NAMED.sub("", script)
 
 
+def shown_text(script: str) -> str:
+    """Return a script as people are shown it: without the name of its file, with each line in its place."""
+    return _NAMED.sub(lambda name: "" if name.end() == len(script) else "\n", script)
+
+
 def file_of(script: str) -> str:
     """Return the name of the file that a program was read from, "" if it does not say it."""
     named = _NAMED.search(script)
