@@ -44,14 +44,20 @@ ORDER = (
     "sennit.activities.providers.offline", "sennit.activities.providers.pydantic_ai", "sennit.activities.toolbox.files",
     "sennit.activities.toolbox.search", "sennit.activities.toolbox.http", "sennit.activities.sandbox",
     "sennit.activities.toolbox.a2a", "sennit.activities.toolbox.mcp", "sennit.activities.storage",
-    "sennit.activities.prompts",
-    "sennit.activities.nodes", "sennit.activities.llm", "sennit.activities.programs.cpython",
-    "sennit.activities.programs", "sennit.activities.runs",
+    "sennit.activities.prompts", "sennit.activities.nodes", "sennit.activities.llm",
+    "sennit.activities.programs.cpython", "sennit.activities.programs", "sennit.activities.runs",
     "sennit.activities", "sennit.workers", "sennit.starter.limits", "sennit.starter.dev", "sennit.starter.client",
     "sennit.starter.terminal", "sennit.starter.report", "sennit.starter.plans", "sennit.starter.evaluation",
     "sennit.starter.serve", "sennit.starter.commands", "sennit.starter", "sennit.testing", "sennit",
 )  # fmt: skip
 """Every sub-package of the source. Each may import itself and those before it, as far as MAY_IMPORT lets it."""
+OF_LINUX = (
+    "O_PATH", "O_TMPFILE", "eventfd", "memfd_create", "pidfd_open", "pidfd_send_signal", "prlimit", "sched_getaffinity",
+    "sched_setaffinity", "setns", "setresgid", "setresuid", "timerfd_create", "unshare",
+)  # fmt: skip
+"""Names of the standard library that macOS has not."""
+LOOKS_FIRST = ("activities/programs/checkouts.py", "activities/programs/script_process.py", "starter/dev/state.py")
+"""Modules outside the sandbox that use such a name or /proc where it is there, and do without elsewhere."""
 DOCUMENTED = ("_asdict", "_replace", "_exit", "_current_frames")
 """Names with an underscore that Python documents for everybody."""
 THIRD_PARTIES = {
@@ -477,6 +483,20 @@ def changes_of_state(tree: ast.AST) -> Iterator[str]:
                 continue
             if any(getattr(part, "id", getattr(part, "attr", "")) in STATE for part in ast.walk(target.value)):
                 yield f"{target.lineno}: {ast.unparse(target)}"
+
+
+def test_linux_alone_is_needed_by_the_sandbox_alone() -> None:
+    """The client, the command and plans work on macOS too; the sandbox says there by name that it does not."""
+    wrong = []
+    for path in SOURCE:
+        if name_of(path).startswith(("activities/sandbox/", *LOOKS_FIRST)):
+            continue
+        for node in nodes_of(path):
+            if isinstance(node, ast.Attribute) and node.attr in OF_LINUX:
+                wrong.append(f"{name_of(path)}:{node.lineno} {node.attr}")
+            if isinstance(node, ast.Constant) and str(node.value).startswith("/proc/"):
+                wrong.append(f"{name_of(path)}:{node.lineno} {node.value!r}")
+    assert not wrong, in_order(wrong)
 
 
 def test_only_step_changes_a_run_s_state() -> None:

@@ -3,6 +3,7 @@
 import hashlib
 import os
 import secrets
+import stat
 from contextlib import suppress
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -122,7 +123,7 @@ def _read(folder: int, name: str, most: int) -> bytes | None:
     except FileNotFoundError:
         return None
     except OSError:
-        if os.path.islink(f"/proc/self/fd/{folder}/{name}"):  # noqa: PTH114
+        if stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
             return b""
         raise
 
