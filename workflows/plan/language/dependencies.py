@@ -35,7 +35,9 @@ def work_of(node: Node) -> ToolCall | ModelCall | AgentCall | None:
     # by kind and not by class: pydantic's classes take ten times as long to tell, and every node is asked often
     if node.kind == "map":
         last = node.do[-1]
-        return ITEM_RUN if node.runs_apart or last.kind == "program" else last
+        if node.runs_apart or last.kind == "program":
+            return ITEM_RUN
+        return last
     if node.kind == "join" or node.kind == "gate" or node.kind == "program":
         return None
     return node
@@ -48,19 +50,25 @@ def works_of(node: Node) -> list[tuple[Where, ToolCall | ModelCall | AgentCall]]
     if node.kind == "map":
         return [(stage_place(node, at), stage) for at, stage in enumerate(node.do) if stage.kind != "program"]
     work = work_of(node)
-    return [] if work is None else [((), work)]
+    if work is None:
+        return []
+    return [((), work)]
 
 
 def programs_in(node: Node) -> list[tuple[Where, Program]]:
     """Return (place in the node, program) of each program with a script: the node itself, or those in a map's `do`."""
     if node.kind == "map":
         return [(stage_place(node, at), stage) for at, stage in enumerate(node.do) if stage.kind == "program"]
-    return [((), node)] if node.kind == "program" and node.step is None else []
+    if node.kind == "program" and node.step is None:
+        return [((), node)]
+    return []
 
 
 def stage_place(node: MapNode, position: int) -> Where:
     """Return where a node of a map's `do` is written; one alone is no list."""
-    return ("do", position) if len(node.do) > 1 else ("do",)
+    if len(node.do) == 1:
+        return ("do",)
+    return ("do", position)
 
 
 def arguments_of(node: Node) -> list[tuple[Where, Any]]:
@@ -71,22 +79,21 @@ def arguments_of(node: Node) -> list[tuple[Where, Any]]:
         return [(("question",), node.question)]
     if node.kind == "program":
         return [(("arguments",), node.arguments)]
-    found: list[tuple[Where, Any]] = []
+    arguments: list[tuple[Where, Any]] = []
     for where, program in programs_in(node):
-        found.append(((*where, "arguments"), program.arguments))
+        arguments.append(((*where, "arguments"), program.arguments))
     for where, work in works_of(node):
-        found.append(_bound(where, work))
-        if work.kind == "llm" and work.media:
-            found.append(((*where, "media"), work.media))
+        if work.kind == "tool":
+            arguments.append(((*where, "args"), work.args))
+        elif work.kind == "agent":
+            arguments.append(((*where, "goal"), work.goal))
+        else:
+            arguments.append(((*where, "prompt"), work.prompt))
+            if work.media:
+                arguments.append(((*where, "media"), work.media))
         if work.kind in ("llm", "agent") and work.workspace is not None:
-            found.append(((*where, "workspace"), work.workspace))
-    return found
-
-
-def _bound(where: Where, work: ToolCall | ModelCall | AgentCall) -> tuple[Where, Any]:
-    if work.kind == "agent":
-        return (*where, "goal"), work.goal
-    return ((*where, "args"), work.args) if work.kind == "tool" else ((*where, "prompt"), work.prompt)
+            arguments.append(((*where, "workspace"), work.workspace))
+    return arguments
 
 
 def marked_texts(value: Any, where: Where = ()) -> list[tuple[Where, str]]:
@@ -103,19 +110,28 @@ def _mark(value: Any, where: Where, found: list[tuple[Where, str]]) -> None:
     if isinstance(value, str):
         if "$" in value:
             found.append((where, value))
-    elif isinstance(value, _HOLDERS):
-        parts: Any = value.items() if isinstance(value, dict) else enumerate(value)
-        for name, item in parts:
-            if isinstance(item, str):
-                if "$" in item:
-                    found.append(((*where, name), item))
-            elif isinstance(item, _HOLDERS):
-                _mark(item, (*where, name), found)
+        return
+    if not isinstance(value, _HOLDERS):
+        return
+
+    # A place is made only for a text that has a `$`: most texts of a plan have none.
+    parts: Any = enumerate(value)
+    if isinstance(value, dict):
+        parts = value.items()
+    for name, item in parts:
+        if isinstance(item, str):
+            if "$" in item:
+                found.append(((*where, name), item))
+        elif isinstance(item, _HOLDERS):
+            _mark(item, (*where, name), found)
 
 
 def bound_texts(node: Node) -> list[tuple[Where, str]]:
     """Return (place in the node, text) of every string with a `$` that is bound before the node acts."""
-    return [found for where, value in arguments_of(node) for found in marked_texts(value, where)]
+    texts: list[tuple[Where, str]] = []
+    for where, value in arguments_of(node):
+        _mark(value, where, texts)
+    return texts
 
 
 def value_references(node: Node) -> Iterator[tuple[Where, Reference]]:
@@ -130,7 +146,8 @@ def value_references(node: Node) -> Iterator[tuple[Where, Reference]]:
         yield from _tested_in(node)
     turn = turn_of(node)
     if turn is not None:
-        yield from ((("turn", "results"), reference) for reference in references_in(turn.results))
+        for reference in references_in(turn.results):
+            yield ("turn", "results"), reference
 
 
 def _tested_in(node: MapNode) -> Iterator[tuple[Where, Reference]]:
@@ -144,7 +161,9 @@ def _tested_in(node: MapNode) -> Iterator[tuple[Where, Reference]]:
 
 def turn_of(node: Node) -> Turn | None:
     """Return which further turn of a tool loop the node is, None for any other node."""
-    return node.turn if node.kind == "llm" else None
+    if node.kind != "llm":
+        return None
+    return node.turn
 
 
 class Links(NamedTuple):
@@ -164,41 +183,55 @@ class Links(NamedTuple):
     @property
     def waits(self) -> list[str]:
         """Every id whose end can hold the node up, its fallback node's included: the edges a cycle is made of."""
-        return [*self.needs, *self.watches, *self.inputs, *([self.fallback] if self.fallback else [])]
+        waits = [*self.needs, *self.watches, *self.inputs]
+        if self.fallback:
+            waits.append(self.fallback)
+        return waits
 
 
 def links_of(node: Node) -> Links:
     """Return what a node depends on."""
+    # The names of a map's items, and what the engine gives, are no nodes.
     bound = (*RESERVED_IDS, *names_in(node))
     reads: dict[str, None] = {}
     for _, read in value_references(node):
         if read.node not in bound:
             reads[read.node] = None
-    needs, watched = dict.fromkeys((*node.needs, *reads)), list[str]()
+
+    # A condition needs the nodes whose outputs it tests, and only watches those of which it tests the status.
+    needs = dict.fromkeys((*node.needs, *reads))
+    watches: dict[str, None] = {}
     for _, test in comparisons_of(node.when):
-        reference, status = parse_reference(test.ref), parse_status_reference(test.ref)
+        reference = parse_reference(test.ref)
+        status = parse_status_reference(test.ref)
         if reference is not None and reference.node not in RESERVED_IDS:
             needs[reference.node] = None
         elif status is not None:
-            watched.append(status[0])
-    watches = [name for name in dict.fromkeys(watched) if name not in needs] if watched else []
-    return Links(list(needs), watches, inputs_of(node), list(reads), fallback_of(node))
+            watches[status.node] = None
+    only_watched = [name for name in watches if name not in needs]
+    return Links(list(needs), only_watched, inputs_of(node), list(reads), fallback_of(node))
 
 
 def names_in(node: Node) -> tuple[str, ...]:
     """Return the names that have a meaning of their own inside a node: in a map's `do`."""
-    return node.names if isinstance(node, MapNode) else ()
+    if node.kind != "map":
+        return ()
+    return node.names
 
 
 def inputs_of(node: Node) -> list[str]:
     """Return the nodes whose ends a join, or a model call, takes as they come; for a join of items their map."""
-    return list(node.inputs) if node.kind == "join" or node.kind == "llm" or node.kind == "program" else []
+    if node.kind == "join" or node.kind == "llm" or node.kind == "program":
+        return list(node.inputs)
+    return []
 
 
 def fallback_of(node: Node) -> str | None:
     """Return the node that runs when this one fails."""
     on_error = node.on_error
-    return on_error.instead if not isinstance(on_error, str) and isinstance(on_error, Instead) else None
+    if isinstance(on_error, str) or not isinstance(on_error, Instead):
+        return None
+    return on_error.instead
 
 
 def facts_wanted(plan: Plan) -> dict[str, list[str]]:
@@ -211,16 +244,12 @@ def facts_wanted(plan: Plan) -> dict[str, list[str]]:
             reference = parse_reference(test.ref)
             if reference is not None and reference.node not in RESERVED_IDS:
                 wanted.setdefault(reference.node, []).append(fact_name(reference, test.op))
-        over = parse_reference(node.over) if node.kind == "map" else None
-        if over is not None and over.node not in RESERVED_IDS:
-            wanted.setdefault(over.node, []).append(length_fact(over))
+        if node.kind == "map":
+            over = parse_reference(node.over)
+            if over is not None and over.node not in RESERVED_IDS:
+                wanted.setdefault(over.node, []).append(length_fact(over))
     _want_of_inputs(plan, wanted)
-    fallbacks = {node.id: fallback for node in plan.nodes if (fallback := fallback_of(node))}
-    for host, facts in [(name, list(facts)) for name, facts in wanted.items()]:
-        seen: dict[str, None] = {}
-        while (host := fallbacks.get(host, "")) and host not in seen:
-            seen[host] = None
-            wanted.setdefault(host, []).extend(facts)
+    _want_of_fallbacks(plan, wanted)
     for node in plan.nodes:
         turn = turn_of(node)
         if turn is not None and turn.node in wanted:
@@ -231,29 +260,54 @@ def facts_wanted(plan: Plan) -> dict[str, list[str]]:
 def _want_of_inputs(plan: Plan, wanted: dict[str, list[str]]) -> None:
     """Add what the inputs of joins are to tell, so that the joins have the facts that are wanted of them."""
     joins = {node.id: node for node in plan.nodes if node.kind == "join" and node.items is None}
-    asked = [(name, fact) for name in joins for fact in wanted.get(name, ())]
-    for name, fact in asked:  # which grows
+    asked: list[tuple[str, str]] = []
+    for name in joins:
+        asked += [(name, fact) for fact in wanted.get(name, ())]
+    for name, fact in asked:  # which grows: an input may be a join itself
         node = joins[name]
         policy = "quorum" if isinstance(node.policy, Quorum) else node.policy
         found = fact_of_input(policy, fact)
         if found is None:
             continue
+        # Nobody knows which inputs the policies `first` and quorum will take.
         place, inner = found
-        for other in node.inputs if policy in ("first", "quorum") else node.inputs[place : place + 1]:
-            facts = wanted.setdefault(other, [])
+        inputs = node.inputs
+        if policy not in ("first", "quorum"):
+            inputs = node.inputs[place : place + 1]
+        for source in inputs:
+            facts = wanted.setdefault(source, [])
             if OF_A_JOIN + inner not in facts:
                 facts.append(OF_A_JOIN + inner)
-                asked += [(other, inner)] if other in joins else []
+                if source in joins:
+                    asked.append((source, inner))
+
+
+def _want_of_fallbacks(plan: Plan, wanted: dict[str, list[str]]) -> None:
+    """Add to a node's fallback, and to the fallback of that, what is wanted of the node itself."""
+    fallbacks = {node.id: fallback_of(node) for node in plan.nodes}
+    # What is wanted of a host is noted first: the loop adds to the lists of others.
+    hosts = {host: list(facts) for host, facts in wanted.items()}
+    for host, facts in hosts.items():
+        seen: dict[str, None] = {}
+        fallback = fallbacks.get(host)
+        while fallback and fallback not in seen:
+            seen[fallback] = None
+            wanted.setdefault(fallback, []).extend(facts)
+            fallback = fallbacks.get(fallback)
 
 
 def fact_name(reference: Reference, op: str) -> str:
     """Return the fact a test reads; `exists` only asks for the path."""
-    return f"?{reference.fact}" if op == "exists" else reference.fact
+    if op == "exists":
+        return f"?{reference.fact}"
+    return reference.fact
 
 
 def length_fact(over: Reference) -> str:
     """Return the fact that tells how long a map's list is."""
-    return f"{over.fact}.length" if over.path else "length"
+    if not over.path:
+        return "length"
+    return f"{over.fact}.length"
 
 
 def source_of(node: Node, others: Mapping[str, Node]) -> str | None:
@@ -261,23 +315,31 @@ def source_of(node: Node, others: Mapping[str, Node]) -> str | None:
 
     It goes over the whole output of that map, and needs nothing else of it; and that map's failure has no other value.
     """
-    over = parse_reference(node.over) if isinstance(node, MapNode) else None
-    source = others.get(over.node) if over is not None and not over.path else None
-    if over is None or not isinstance(source, MapNode) or source.on_error != "fail" or over.node in node.needs:
+    if node.kind != "map":
         return None
-    tests = [test.ref for _, test in comparisons_of(node.when)]
-    found = [
-        *(parse_reference(ref) for ref in tests),
-        *(each for at, each in value_references(node) if at != ("over",)),
-    ]
-    named = [each.node for each in found if each is not None]
-    named += [status[0] for ref in tests if (status := parse_status_reference(ref)) is not None]
-    return over.node if over.node not in named else None
+    over = parse_reference(node.over)
+    if over is None or over.path or over.node in node.needs:
+        return None
+    source = others.get(over.node)
+    if source is None or source.kind != "map" or source.on_error != "fail":
+        return None
+
+    # What else reads that map, or its status, needs it as a whole.
+    for where, reference in value_references(node):
+        if where != ("over",) and reference.node == over.node:
+            return None
+    for _, test in comparisons_of(node.when):
+        tested = parse_reference(test.ref) or parse_status_reference(test.ref)
+        if tested is not None and tested.node == over.node:
+            return None
+    return over.node
 
 
 def leaves(plan: Plan) -> list[str]:
     """Return the nodes nobody consumes, fallback nodes left out."""
-    used = {name for node in plan.nodes for name in links_of(node).waits}
+    used: dict[str, None] = {}
+    for node in plan.nodes:
+        used |= dict.fromkeys(links_of(node).waits)
     return [node.id for node in plan.nodes if node.id not in used]
 
 
@@ -286,4 +348,6 @@ def answer_of(plan: Plan) -> Any:
     if plan.answer is not None:
         return plan.answer
     ends = leaves(plan)
-    return f"${ends[0]}" if len(ends) == 1 else None
+    if len(ends) != 1:
+        return None
+    return f"${ends[0]}"

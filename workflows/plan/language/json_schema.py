@@ -11,7 +11,7 @@ proportion to the text and to the size of the pattern, and both are bounded.
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from math import isfinite
 from operator import ge, gt, le, lt
@@ -38,9 +38,19 @@ from sennit.workflows.plan.limits import (
 )
 
 _LIMITING = frozenset(
-    ("minLength", "maxLength", "minItems", "maxItems", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
+    (
+        "minLength",
+        "maxLength",
+        "minItems",
+        "maxItems",
+        "minimum",
+        "maximum",
+        "exclusiveMinimum",
+        "exclusiveMaximum",
+        "pattern",
+    )
 )
-"""The keywords that `_limits` reads."""
+"""The keywords that `_Check._limits` reads."""
 Schema = dict[str, Any]
 Violation = tuple[Where, str]
 OnText = Callable[[Where, str, Schema], Iterator[Violation] | None]
@@ -48,6 +58,11 @@ OnText = Callable[[Where, str, Schema], Iterator[Violation] | None]
 _VALUES_A_STEP, _STEPS_A_NAME = 10, 10
 """What comparing with the values of a schema costs, and looking for a similar name among so many."""
 _MAX_TYPES = 500
+_MAX_TYPE_LEVELS = 16
+_MAX_FOLLOWED = 16
+"""How many `$ref` are followed from one place."""
+_CLASS_CHARACTERS = 20
+"""What a class of Unicode counts in a pattern, in characters."""
 TYPES: dict[str, tuple[type, ...]] = {
     "string": (str,),
     "integer": (int,),
@@ -93,10 +108,12 @@ def definitions(schema: Any) -> dict[str, Any]:
 
 def resolve(schema: Any, defs: dict[str, Any]) -> Schema:
     """Follow `$ref` into `$defs`, a bounded number of times; what is not a schema says nothing."""
-    for _ in range(16):
-        name = schema.get("$ref") if isinstance(schema, dict) else None
+    for _ in range(_MAX_FOLLOWED):
+        if not isinstance(schema, dict):
+            return {}
+        name = schema.get("$ref")
         if not isinstance(name, str):
-            break
+            return schema
         schema = defs.get(name.rpartition("/")[2], {})
     return schema if isinstance(schema, dict) else {}
 
@@ -113,17 +130,26 @@ def choices_of(schema: Schema) -> list[Any]:
 def _types(schema: Any, defs: dict[str, Any], steps: list[int], level: int) -> frozenset[str]:
     schema = resolve(schema, defs)
     steps[0] -= 1
-    if steps[0] < 0 or level > 16:
+    if steps[0] < 0 or level > _MAX_TYPE_LEVELS:
         return frozenset()
     kinds = schema.get("type")
-    if isinstance(kinds, str | list):
-        return frozenset(kind for kind in ([kinds] if isinstance(kinds, str) else kinds) if kind in _NAMES)
-    values = _list(schema, "enum") or ([schema["const"]] if "const" in schema else [])
+    if isinstance(kinds, str):
+        kinds = [kinds]
+    if isinstance(kinds, list):
+        return frozenset(kind for kind in kinds if kind in _NAMES)
+
+    values = _list(schema, "enum")
+    if not values and "const" in schema:
+        values = [schema["const"]]
     if values:
-        return frozenset(type_of(value) for value in values)
-    every = choices_of(schema) or _list(schema, "allOf")[:1]
-    parts = [_types(choice, defs, steps, level + 1) for choice in every]
-    return frozenset().union(*parts) if all(parts) else frozenset()
+        return frozenset(map(type_of, values))
+
+    # All parts of `allOf` hold, so that the first says enough.
+    choices = choices_of(schema) or _list(schema, "allOf")[:1]
+    allowed = [_types(choice, defs, steps, level + 1) for choice in choices]
+    if not all(allowed):
+        return frozenset()
+    return frozenset().union(*allowed)
 
 
 _NAMES = tuple(TYPES)
@@ -132,7 +158,10 @@ _NAMES = tuple(TYPES)
 def type_of(value: Any) -> str:
     if isinstance(value, bool):
         return "boolean"
-    return next((name for name, kinds in TYPES.items() if isinstance(value, kinds)), "object")
+    for name, kinds in TYPES.items():
+        if isinstance(value, kinds):
+            return name
+    return "object"
 
 
 def typed_value(text: str, types: frozenset[str] = frozenset()) -> Any:
@@ -145,9 +174,14 @@ def typed_value(text: str, types: frozenset[str] = frozenset()) -> Any:
         return text
     if isinstance(value, float) and not isfinite(value):
         return text
-    allowed = not types or any(isinstance(value, TYPES[name]) for name in types)
-    mistaken = isinstance(value, bool) and bool(types) and "boolean" not in types
-    return value if allowed and not mistaken else text
+    if not types:
+        return value
+    # In Python, true is a number.
+    if isinstance(value, bool) and "boolean" not in types:
+        return text
+    if not any(isinstance(value, TYPES[name]) for name in types):
+        return text
+    return value
 
 
 def wrong_argument(name: str, value: Any, known: Mapping[str, list[str]]) -> str | None:
@@ -156,8 +190,9 @@ def wrong_argument(name: str, value: Any, known: Mapping[str, list[str]]) -> str
         return f"has no argument {format_name(name)}{nearest_or_known(name, known)}"
     types = known[name]
     kind = type_of(value)
-    fits = not types or kind in types or (kind == "integer" and "number" in types)
-    return None if fits else f"takes as {format_name(name)} {' or '.join(types)}, and this is {kind}"
+    if not types or kind in types or (kind == "integer" and "number" in types):
+        return None
+    return f"takes as {format_name(name)} {' or '.join(types)}, and this is {kind}"
 
 
 class _Check:
@@ -177,35 +212,45 @@ class _Check:
             yield where, "is not allowed here"
             return
         schema = resolve(schema, self._defs)
-        taken = self._on_text(where, value, schema) if self._on_text and isinstance(value, str) else None
-        if taken is not None:
-            yield from taken
+        on_text = self._on_text
+        taken_over = on_text(where, value, schema) if on_text and isinstance(value, str) else None
+        if taken_over is not None:
+            yield from taken_over
             return
-        for part in _list(schema, "allOf") if "allOf" in schema else ():
+
+        # Of alternatives that all fail, only the nearest is told, and nothing beside it.
+        for part in _list(schema, "allOf"):
             yield from self.violations(value, part, where, level + 1)
-        choices = choices_of(schema) if "anyOf" in schema or "oneOf" in schema else None
-        wrong = self._no_choice(value, choices, where, level) if choices else None
-        if wrong:
-            yield wrong
-            return
+        choices = choices_of(schema)
+        if choices:
+            wrong = self._no_choice(value, choices, where, level)
+            if wrong:
+                yield wrong
+                return
+
+        # A value of a wrong type has no limits, pattern or parts to check.
         sentence = self._wrong_type(value, schema)
         if sentence:
             yield where, sentence
             return
         if not _LIMITING.isdisjoint(schema):
-            yield from ((where, sentence) for sentence in _limits(value, schema))
-        if isinstance(value, str) and isinstance(schema.get("pattern"), str):
-            yield from ((where, sentence) for sentence in self._mismatch(value, schema["pattern"]))
+            for sentence in self._limits(value, schema):
+                yield where, sentence
         if isinstance(value, dict):
             yield from self._fields(value, schema, where, level)
-        elif isinstance(value, list | tuple) and isinstance(schema.get("items"), dict | bool):
-            for index, item in enumerate(value):
-                yield from self.violations(item, schema["items"], (*where, index), level + 1)
+        elif isinstance(value, list | tuple):
+            yield from self._items(value, schema, where, level)
 
     def _spend(self, steps: int) -> None:
         self._steps -= steps
         if self._steps < 0:
             raise _TooMuch
+
+    def _limits(self, value: Any, schema: Schema) -> Iterator[str]:
+        yield from _limits(value, schema)
+        pattern = schema.get("pattern")
+        if isinstance(value, str) and isinstance(pattern, str):
+            yield from self._mismatch(value, pattern)
 
     def _mismatch(self, value: str, pattern: str) -> Iterator[str]:
         """Match a text. What it costs is counted in steps, as if nothing were cached: a replay must come as far."""
@@ -225,21 +270,23 @@ class _Check:
 
     def _no_choice(self, value: Any, choices: list[Any], where: Where, level: int) -> Violation | None:
         """Return what keeps a value from fitting any alternative: its type, else the first fault of the nearest."""
-        tried = []
+        faults: list[list[Violation]] = []
         for choice in choices:
-            tried.append(list(self.violations(value, choice, where, level + 1)))
-            if not tried[-1]:
+            found = list(self.violations(value, choice, where, level + 1))
+            if not found:
                 return None
+            faults.append(found)
         kinds = self._types({"anyOf": choices})
-        if kinds and not any(_is(value, kind) for kind in kinds):
+        if kinds and not _is_any(value, kinds):
             return where, f"wanted {' or '.join(sorted(kinds))}, not {format_value(value)}"
-        fitting = [
-            found
-            for choice, found in zip(choices, tried, strict=True)
-            if any(_is(value, kind) for kind in self._types(choice))
-        ]
-        nearest: Violation = min(fitting or tried, key=len)[0]
-        return nearest
+
+        # The nearest is of the value's type, if any is, and has the fewest faults.
+        of_its_type = []
+        for choice, found in zip(choices, faults, strict=True):
+            if _is_any(value, self._types(choice)):
+                of_its_type.append(found)
+        nearest = min(of_its_type or faults, key=len)
+        return nearest[0]
 
     def _fields(self, value: dict[str, Any], schema: Schema, where: Where, level: int) -> Iterator[Violation]:
         properties = _object(schema, "properties")
@@ -259,6 +306,12 @@ class _Check:
             elif isinstance(extra, dict):
                 yield from self.violations(item, extra, (*where, name), level + 1)
 
+    def _items(self, value: Sequence[Any], schema: Schema, where: Where, level: int) -> Iterator[Violation]:
+        of_items = schema.get("items")
+        if isinstance(of_items, dict | bool):
+            for index, item in enumerate(value):
+                yield from self.violations(item, of_items, (*where, index), level + 1)
+
     def _wrong_type(self, value: Any, schema: Schema) -> str | None:
         if "const" in schema:
             self._spend(_count_values(schema["const"]) // _VALUES_A_STEP)
@@ -267,27 +320,34 @@ class _Check:
         values = schema.get("enum")
         if isinstance(values, list):
             self._spend(_count_values(values) // _VALUES_A_STEP)
-            if not any(equal(value, each) for each in values):
-                near = self._near(value, [each for each in values if isinstance(each, str)])
-                return f"must be one of {format_names(values, 10, format_value)}, not {format_value(value)}{near}"
+            if not any(equal(value, allowed) for allowed in values):
+                return f"must be one of {format_names(values, 10, format_value)}{self._not(value, values)}"
         kinds = schema.get("type")
-        if isinstance(kinds, str) and _is(value, kinds):
-            return None
-        kinds = [kinds] if isinstance(kinds, str) else [kind for kind in _list(schema, "type") if isinstance(kind, str)]
+        if isinstance(kinds, str):
+            if _is(value, kinds):
+                return None
+            kinds = [kinds]
+        else:
+            kinds = [kind for kind in _list(schema, "type") if isinstance(kind, str)]
         self._spend(len(kinds) // _VALUES_A_STEP)
-        if not kinds or any(_is(value, kind) for kind in kinds):
+        if not kinds or _is_any(value, kinds):
             return None
         return f"wanted {' or '.join(kinds)}, not {format_value(value)}"
 
-    def _near(self, value: Any, names: list[str]) -> str:
+    def _not(self, value: Any, allowed: list[Any]) -> str:
+        """Return what a value is in the place of what is allowed, with the nearest of that for a text."""
+        names = [name for name in allowed if isinstance(name, str)]
         self._spend(_STEPS_A_NAME * len(names))
-        return did_you_mean(value, names) if isinstance(value, str) else ""
+        hint = ""
+        if isinstance(value, str):
+            hint = did_you_mean(value, names)
+        return f", not {format_value(value)}{hint}"
 
     def _types(self, schema: Schema) -> frozenset[str]:
         steps = [_MAX_TYPES]
-        found = _types(schema, self._defs, steps, 0)
+        types = _types(schema, self._defs, steps, 0)
         self._spend(_MAX_TYPES - steps[0])
-        return found
+        return types
 
 
 def equal(one: Any, other: Any) -> bool:
@@ -295,10 +355,16 @@ def equal(one: Any, other: Any) -> bool:
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
     if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(equal(item, other[key]) for key, item in one.items())
+        if one.keys() != other.keys():
+            return False
+        return all(equal(item, other[key]) for key, item in one.items())
     if isinstance(one, list) and isinstance(other, list):
         return len(one) == len(other) and all(map(equal, one, other))
     return bool(one == other)
+
+
+def _is_any(value: Any, kinds: Iterable[str]) -> bool:
+    return any(_is(value, kind) for kind in kinds)
 
 
 def _is(value: Any, kind: str) -> bool:
@@ -311,11 +377,11 @@ def _is(value: Any, kind: str) -> bool:
 
 def _count_values(value: Any) -> int:
     """Return how many values a JSON value is made of: so many are compared at most."""
-    count, pending = 0, [value]
+    count = 0
+    pending = [value]
     while pending:
-        each = pending.pop()
         count += 1
-        pending += parts_of(each)
+        pending += parts_of(pending.pop())
     return count
 
 
@@ -323,23 +389,28 @@ def parts_of(value: Any) -> Collection[Any]:
     """Return the values directly inside a JSON value; a text, a number, true, false and null have none."""
     if isinstance(value, dict):
         return value.values()
-    return value if isinstance(value, list) else ()
+    if isinstance(value, list):
+        return value
+    return ()
 
 
 def _limits(value: Any, schema: Schema) -> Iterator[str]:
-    if isinstance(value, str | list | tuple):
-        low, high = ("minLength", "maxLength") if isinstance(value, str) else ("minItems", "maxItems")
-        unit = "characters" if isinstance(value, str) else "items"
-        least, most = _bound(schema, low), _bound(schema, high)
-        if least is not None and len(value) < least:
-            yield f"has {len(value)} {unit}; at least {least}"
-        if most is not None and len(value) > most:
-            yield f"has {len(value)} {unit}; at most {most}"
-    if isinstance(value, int | float) and not isinstance(value, bool):
+    if isinstance(value, str):
+        yield from _wrong_length(len(value), _bound(schema, "minLength"), _bound(schema, "maxLength"), "characters")
+    elif isinstance(value, list | tuple):
+        yield from _wrong_length(len(value), _bound(schema, "minItems"), _bound(schema, "maxItems"), "items")
+    elif isinstance(value, int | float) and not isinstance(value, bool):
         for name, breaks, words in _RANGES:
             bound = _bound(schema, name)
             if bound is not None and breaks(value, bound):
                 yield f"is {format_value(value)}; {words} {bound}"
+
+
+def _wrong_length(length: int, least: float | None, most: float | None, unit: str) -> Iterator[str]:
+    if least is not None and length < least:
+        yield f"has {length} {unit}; at least {least}"
+    if most is not None and length > most:
+        yield f"has {length} {unit}; at most {most}"
 
 
 def compile_pattern(pattern: str) -> SchemaValidator:
@@ -390,11 +461,15 @@ def pattern_size(pattern: str) -> int:
         return len(pattern)
     bare = "".join(pattern.split())
     classes = len(_UNICODE_CLASS.findall(bare))
-    weight = 20 if classes else 1
-    size, copies = len(bare) + weight * classes, 1
-    for found in _COUNT.finditer(bare):
-        most = max(int(number or 0) for number in found[1].split(","))
-        if "#" in bare or bare[found.start() - 1] in ")}?+*":  # of a group, or of a repeat; # may begin a comment
+    weight = 1
+    if classes:
+        weight = _CLASS_CHARACTERS
+    size = len(bare) + weight * classes
+    copies = 1
+    for repeat in _COUNT.finditer(bare):
+        most = max(int(number or 0) for number in repeat[1].split(","))
+        # A repeat of a group, or of a repeat, copies all of it; # may begin a comment, which hides what is repeated.
+        if "#" in bare or bare[repeat.start() - 1] in ")}?+*":
             copies *= max(most, 1)
         else:
             size += weight * most
@@ -402,15 +477,23 @@ def pattern_size(pattern: str) -> int:
 
 
 def _bound(schema: Schema, name: str) -> float | None:
-    found = schema.get(name)
-    return found if isinstance(found, int | float) and not isinstance(found, bool) else None
+    bound = schema.get(name)
+    if isinstance(bound, int | float) and not isinstance(bound, bool):
+        return bound
+    return None
 
 
 def _object(schema: Any, name: str) -> dict[str, Any]:
-    found = schema.get(name) if isinstance(schema, dict) else None
-    return found if isinstance(found, dict) else {}
+    if not isinstance(schema, dict):
+        return {}
+    value = schema.get(name)
+    if isinstance(value, dict):
+        return value
+    return {}
 
 
 def _list(schema: Schema, name: str) -> list[Any]:
-    found = schema.get(name)
-    return found if isinstance(found, list) else []
+    value = schema.get(name)
+    if isinstance(value, list):
+        return value
+    return []

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection, Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -47,9 +48,11 @@ _EXAMPLES = {
 def parse_plan(data: Any) -> Plan:
     """Return the plan in `data`. Raises InvalidPlan with the first 50 errors of its form; never anything else."""
     wrong = malformed(data)
-    problems = [wrong] if wrong is not None else _reserved_in(data.get("nodes"))
-    if problems:
-        raise InvalidPlan(problems)
+    if wrong is not None:
+        raise InvalidPlan([wrong])
+    reserved = list(islice(_reserved_in(data.get("nodes")), MAX_PARSE_PROBLEMS))
+    if reserved:
+        raise InvalidPlan(reserved)
     try:
         return Plan.model_validate(data)
     except ValidationError as error:
@@ -66,14 +69,17 @@ def malformed(data: Any) -> Problem | None:
     if isinstance(listed, list) and len(listed) > MAX_NODES:
         return Problem("too_many_nodes", ("nodes",), f"{len(listed):,} nodes; at most {MAX_NODES:,}. Use a `map`")
     violation = first_violation(data)
-    return Problem("not_json", *violation) if violation is not None else None
+    if violation is None:
+        return None
+    where, sentence = violation
+    return Problem("not_json", where, sentence)
 
 
-def _reserved_in(listed: Any) -> list[Problem]:
-    """Return the problems of fields that the engine alone writes."""
-    nodes = enumerate(listed) if isinstance(listed, list) else ()
-    problems = (problem for index, node in nodes for problem in _reserved(node, ("nodes", index)))
-    return list(problems)[:MAX_PARSE_PROBLEMS]
+def _reserved_in(listed: Any) -> Iterator[Problem]:
+    """Yield the problems of fields that the engine alone writes."""
+    if isinstance(listed, list):
+        for index, node in enumerate(listed):
+            yield from _reserved(node, ("nodes", index))
 
 
 def _reserved(node: Any, where: Where) -> Iterator[Problem]:
@@ -88,27 +94,43 @@ def _reserved(node: Any, where: Where) -> Iterator[Problem]:
         elif not node.get("script"):
             yield Problem("missing_field", where, "`script` is missing: the text of the program")
     if kind == "map":
+        # One node, or a list of nodes.
         do = node.get("do")
-        for position, stage in enumerate(do) if isinstance(do, list) else ():
-            yield from _reserved(stage, (*where, "do", position))
         yield from _reserved(do, (*where, "do"))
+        if isinstance(do, list):
+            for position, stage in enumerate(do):
+                yield from _reserved(stage, (*where, "do", position))
 
 
 def _problem(item: ErrorDetails, data: Any) -> Problem:
     """Return one of pydantic's errors on `data` as a problem at its place in `data`."""
-    where, kind = _place(item["loc"], data), item["type"]
-    field = next((part for part in reversed(where) if isinstance(part, str)), "")
+    where = _place(item["loc"], data)
+    kind = item["type"]
     value = item["input"]
     if kind == "extra_forbidden":
         return Problem("unknown_field", where, _unknown_field(where, data))
     if kind == "missing":
         return Problem("missing_field", where[:-1], f"`{where[-1]}` is missing{_example(where)}")
-    if kind in ("union_tag_not_found", "union_tag_invalid") and field in ("nodes", "do"):
-        return _wrong_kind(where, value, KINDS if field == "nodes" else tuple(nodes.STAGES))
+    if kind in ("union_tag_not_found", "union_tag_invalid"):
+        field = _last_name(where)
+        if field == "nodes":
+            return _wrong_kind(where, value, KINDS)
+        if field == "do":
+            return _wrong_kind(where, value, tuple(nodes.STAGES))
     if kind == "string_pattern_mismatch":
         return Problem("id", where, _wrong_id(str(value)))
     code, sentence = describe_error(item)
-    return Problem(code, where, _wrong_type(where, value, sentence) if code == "type" else sentence)
+    if code == "type":
+        sentence = _wrong_type(where, value, sentence)
+    return Problem(code, where, sentence)
+
+
+def _last_name(where: Where) -> str:
+    """Return the innermost field of a path, "" without one."""
+    for part in reversed(where):
+        if isinstance(part, str):
+            return part
+    return ""
 
 
 def _place(loc: Sequence[str | int], data: Any) -> Where:
@@ -116,8 +138,10 @@ def _place(loc: Sequence[str | int], data: Any) -> Where:
     where: list[str | int] = []
     here = data
     for part in loc:
-        if part == "[key]" or (isinstance(part, int) and not isinstance(here, list)):
-            continue  # `do` is a list for pydantic, also where one node is written
+        # `do` is a list for pydantic, also where one node is written.
+        is_invented = isinstance(part, int) and not isinstance(here, list)
+        if part == "[key]" or is_invented:
+            continue
         where.append(part)
         if isinstance(here, dict):
             here = here.get(part)
@@ -127,14 +151,19 @@ def _place(loc: Sequence[str | int], data: Any) -> Where:
 
 
 def _wrong_kind(where: Where, kind: Any, kinds: Collection[str]) -> Problem:
+    listed = ", ".join(kinds)
     if not isinstance(kind, dict) or "kind" not in kind:
-        return Problem("kind", where, f"`kind` is missing; write one of {', '.join(kinds)}")
+        return Problem("kind", where, f"`kind` is missing; write one of {listed}")
     name = kind["kind"]
-    hint = did_you_mean(name, kinds) if isinstance(name, str) else ""
-    hint = "; for loops and branches write a `program`" if name in ("loop", "route") else hint
-    only = "a map repeats one of" if len(kinds) < len(KINDS) else "there are"
-    message = f"there is no kind {format_value(name)} here; {only} {', '.join(kinds)}{hint}"
-    return Problem("kind", (*where, "kind"), message)
+    hint = ""
+    if name in ("loop", "route"):
+        hint = "; for loops and branches write a `program`"
+    elif isinstance(name, str):
+        hint = did_you_mean(name, kinds)
+    those = "there are"
+    if len(kinds) < len(KINDS):
+        those = "a map repeats one of"
+    return Problem("kind", (*where, "kind"), f"there is no kind {format_value(name)} here; {those} {listed}{hint}")
 
 
 def _wrong_id(name: str) -> str:
@@ -153,22 +182,29 @@ def _wrong_type(where: Where, value: Any, sentence: str) -> str:
 
 
 def _example(where: Where) -> str:
-    field = next((part for part in reversed(where) if isinstance(part, str)), "")
+    field = _last_name(where)
     if field == "inputs":
-        return "; for example `inputs: [a, b]`" if len(where) > 1 else "; for example `inputs: {city: {type: string}}`"
-    return f"; for example `{field}: {_EXAMPLES[field]}`" if field in _EXAMPLES else ""
+        if len(where) == 1:
+            return "; for example `inputs: {city: {type: string}}`"
+        return "; for example `inputs: [a, b]`"
+    if field not in _EXAMPLES:
+        return ""
+    return f"; for example `{field}: {_EXAMPLES[field]}`"
 
 
 def _unknown_field(where: Where, data: Any) -> str:
-    field = str(where[-1])
+    *outer, field = where
     here = data
-    for part in where[:-1]:
+    for part in outer:
         here = here[part]
-    thing, fields = _fields_of(where[:-1], here if isinstance(here, dict) else {})
+    if not isinstance(here, dict):
+        here = {}
+    thing, fields = _fields_of(tuple(outer), here)
+    name = format_name(str(field))
     if field in CallSettings.model_fields and "settings" in fields:
-        return f"{format_name(field)} is not a field of {thing}; write it under `settings`: {{{field}: ...}}"
-    hint = did_you_mean(field, fields) or f"; it has {format_names(fields)}"
-    return f"{format_name(field)} is not a field of {thing}{hint}"
+        return f"{name} is not a field of {thing}; write it under `settings`: {{{field}: ...}}"
+    hint = did_you_mean(str(field), fields) or f"; it has {format_names(fields)}"
+    return f"{name} is not a field of {thing}{hint}"
 
 
 def _fields_of(where: Where, here: dict[str, Any]) -> tuple[str, list[str]]:
@@ -177,16 +213,20 @@ def _fields_of(where: Where, here: dict[str, Any]) -> tuple[str, list[str]]:
         return "a plan", _field_names(nodes.Plan)
     if where[0] == "inputs":
         return "an input", _field_names(nodes.InputSpec)
+    kind = str(here.get("kind"))
     if len(where) == 2:
-        return f"a node of kind {here.get('kind')}", _field_names(nodes.NODES[str(here.get("kind"))])
+        return f"a node of kind {kind}", _field_names(nodes.NODES[kind])
     if "when" in where[2:5]:
         return "a condition", _field_names(form_of(here))
-    field = next(part for part in reversed(where) if isinstance(part, str))
+    field = _last_name(where)
     if field == "do":
-        return f"a call of kind {here.get('kind')} in a map", _field_names(nodes.STAGES[str(here.get("kind"))])
-    return f"`{field}`", _field_names(_PARTS[field]) if field in _PARTS else []
+        return f"a call of kind {kind} in a map", _field_names(nodes.STAGES[kind])
+    if field not in _PARTS:
+        return f"`{field}`", []
+    return f"`{field}`", _field_names(_PARTS[field])
 
 
 def _field_names(kind: type[BaseModel]) -> list[str]:
+    """Return the fields as people write them: id and kind first."""
     names = [field.alias or name for name, field in kind.model_fields.items()]
     return sorted(names, key=lambda name: (name != "id", name != "kind"))

@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 _NAME = r"[A-Za-z][A-Za-z0-9_]{0,39}"
 STEP = r"(?:\.[A-Za-z_][A-Za-z0-9_-]*|\[\d{1,6}\])"
@@ -22,6 +22,9 @@ _COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan
 _STATUS = re.compile(rf"\$(?P<node>{_NAME}):(?P<name>status|error\.type)\Z")
 
 Step = str | int
+_DOLLAR = "$$"
+"""How a dollar is written that begins no reference."""
+_NAMED_FIELDS = 8
 
 
 class BindError(Exception):
@@ -36,7 +39,9 @@ class Reference:
     path: tuple[Step, ...] = ()
 
     def __str__(self) -> str:
-        return f"${{{self.node}{path_text(self.path)}}}" if self.path else f"${self.node}"
+        if not self.path:
+            return f"${self.node}"
+        return f"${{{self.node}{path_text(self.path)}}}"
 
     @property
     def fact(self) -> str:
@@ -44,53 +49,79 @@ class Reference:
         return path_text(self.path).removeprefix(".") or "."
 
 
+class StatusReference(NamedTuple):
+    """What a condition reads of a node that has ended: `name` is `status` or `error.type`."""
+
+    node: str
+    name: str
+
+
 def path_text(path: tuple[Step, ...]) -> str:
     """Return a path as it is written behind a node id: `.items[0].name`."""
-    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
+    text = ""
+    for step in path:
+        if isinstance(step, int):
+            text += f"[{step}]"
+        else:
+            text += f".{step}"
+    return text
 
 
 def parse_path(text: str) -> tuple[Step, ...]:
     """Return the steps of `.items[0].name` or `items[0].name`; `.` alone is the whole value."""
     if text == ".":
         return ()
-    dotted = text if text.startswith(("[", ".")) or not text else f".{text}"
-    return tuple(int(index) if index else name for name, index in _PART.findall(dotted))
+    if text and not text.startswith(("[", ".")):
+        text = f".{text}"
+    return tuple(int(index) if index else name for name, index in _PART.findall(text))
 
 
-def _reference(found: re.Match[str]) -> Reference:
-    node = found["braced"] or found["plain"]
-    return Reference(node, parse_path((found["braced_path"] or found["plain_path"]) or ""))
+def _reference(token: re.Match[str]) -> Reference:
+    node = token["braced"] or token["plain"]
+    path = token["braced_path"] or token["plain_path"] or ""
+    return Reference(node, parse_path(path))
 
 
 def parse_reference(text: str) -> Reference | None:
     """Return the reference that `text` is as a whole, or None."""
-    found = _TOKEN.fullmatch(text)
-    return _reference(found) if found and found[0] != "$$" else None
+    token = _TOKEN.fullmatch(text)
+    if token is None or token[0] == _DOLLAR:
+        return None
+    return _reference(token)
 
 
-def parse_status_reference(text: str) -> tuple[str, str] | None:
-    """Return (node id, `status` or `error.type`) for `$a:status`, `$a:error.type`; else None."""
-    found = _STATUS.match(text)
-    return (found["node"], found["name"]) if found else None
+def parse_status_reference(text: str) -> StatusReference | None:
+    """Return what `$a:status` and `$a:error.type` refer to, or None."""
+    token = _STATUS.match(text)
+    if token is None:
+        return None
+    return StatusReference(token["node"], token["name"])
 
 
 def references_in(value: Any) -> Iterator[Reference]:
     """Yield the references in every string of a JSON value, in order; keys are never read."""
     for text in _texts_in(value):
-        yield from (_reference(found) for found in _TOKEN.finditer(text) if found[0] != "$$")
+        for token in _TOKEN.finditer(text):
+            if token[0] != _DOLLAR:
+                yield _reference(token)
 
 
 def malformed_in(value: Any) -> Iterator[str]:
     """Yield each `${...}` that looks like a reference but is none, so that it is not taken for text."""
     for text in _texts_in(value):
-        yield from (found[0] for found in _OPEN.finditer(_TOKEN.sub("", text)))
+        without_references = _TOKEN.sub("", text)
+        for opened in _OPEN.finditer(without_references):
+            yield opened[0]
 
 
 def _texts_in(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
-    elif isinstance(value, dict | list | tuple):
-        for item in value.values() if isinstance(value, dict) else value:
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from _texts_in(item)
+    elif isinstance(value, list | tuple):
+        for item in value:
             yield from _texts_in(item)
 
 
@@ -109,7 +140,7 @@ def bind(value: Any, lookup: Callable[[str], Any]) -> Any:
 
 def renamed(value: Any, names: Mapping[str, str]) -> Any:
     """Return `value` with references to other nodes, as `names` says, in the form that they were written in."""
-    return _with_texts(value, lambda text: _TOKEN.sub(lambda found: _renamed(found, names), text))
+    return _with_texts(value, lambda text: _TOKEN.sub(lambda token: _renamed(token, names), text))
 
 
 def _with_texts(value: Any, change: Callable[[str], Any]) -> Any:
@@ -118,33 +149,47 @@ def _with_texts(value: Any, change: Callable[[str], Any]) -> Any:
         return change(value)
     if isinstance(value, dict):
         return {key: _with_texts(item, change) for key, item in value.items()}
-    return [_with_texts(item, change) for item in value] if isinstance(value, list | tuple) else value
+    if isinstance(value, list | tuple):
+        return [_with_texts(item, change) for item in value]
+    return value
 
 
-def _renamed(found: re.Match[str], names: Mapping[str, str]) -> str:
-    name = found["braced"] or found["plain"]
-    return found[0].replace(name, names[name], 1) if name in names else found[0]
+def _renamed(token: re.Match[str], names: Mapping[str, str]) -> str:
+    name = token["braced"] or token["plain"]
+    if name not in names:
+        return token[0]
+    return token[0].replace(name, names[name], 1)
 
 
 def _bind_text(text: str, lookup: Callable[[str], Any]) -> Any:
+    # A text that is only a reference gives the value itself, of whatever type that is.
     whole = parse_reference(text)
     if whole is not None:
         return resolve(whole, lookup(whole.node))
-
     return filled(text, lambda reference: as_text(resolve(reference, lookup(reference.node))))
 
 
 def filled(text: str, write: Callable[[Reference], str]) -> str:
     """Return text with every reference replaced by what `write` says, once, and `$$` by a dollar."""
-    return _TOKEN.sub(lambda found: "$" if found[0] == "$$" else write(_reference(found)), text)
+
+    def substitute(token: re.Match[str]) -> str:
+        if token[0] == _DOLLAR:
+            return "$"
+        return write(_reference(token))
+
+    return _TOKEN.sub(substitute, text)
 
 
 def rewrite(text: str, put: Callable[[Reference], str | None]) -> str:
     """Return `text` with those references replaced for which `put` gives a text; what is put in stays text."""
 
-    def substitute(found: re.Match[str]) -> str:
-        new = put(_reference(found)) if found[0] != "$$" else None
-        return found[0] if new is None else new.replace("$", "$$")
+    def substitute(token: re.Match[str]) -> str:
+        if token[0] == _DOLLAR:
+            return token[0]
+        new = put(_reference(token))
+        if new is None:
+            return token[0]
+        return new.replace("$", _DOLLAR)
 
     return _TOKEN.sub(substitute, text)
 
@@ -185,9 +230,14 @@ def _follow(here: Any, step: Step, reference: Reference, count: int) -> Any:
 
 
 def _describe(value: Any) -> str:
-    if isinstance(value, dict):
-        names = ", ".join(sorted(map(str, value))[:8])
-        return f"an object with {names}" if names else "an empty object"
+    if value is None:
+        return "nothing"
     if isinstance(value, list):
         return f"a list of {len(value)}"
-    return "nothing" if value is None else f"a {type(value).__name__}"
+    if not isinstance(value, dict):
+        return f"a {type(value).__name__}"
+    if not value:
+        return "an empty object"
+    names = sorted(map(str, value))[:_NAMED_FIELDS]
+    listed = ", ".join(names)
+    return f"an object with {listed}"

@@ -10,6 +10,8 @@ from typing import Any
 from sennit.workflows.plan.limits import MAX_NAMES_CHARACTERS, MAX_SENTENCE_CHARACTERS, MAX_VALUE_CHARACTERS
 
 _COMPARED_NAMES = 1_000
+_MAX_WRITTEN_BITS = 200
+"""Longer numbers are not written out."""
 
 _STRING = r"(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x90\x98\x9c-\x9f]*(?:\x07|\x1b\\|\x9c)"
 _CONTROL = r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"
@@ -98,7 +100,12 @@ def without_frame(text: str) -> str:
     whole = _NEXT_TURN.sub("", begun)
 
     # Each row of tokens is read once; a pattern that ends at the end would begin again at each of them.
-    return _ENDS_OF_TURNS.sub(lambda found: "" if found.end() == len(whole) else found[0], whole)
+    def last_removed(tokens: re.Match[str]) -> str:
+        if tokens.end() == len(whole):
+            return ""
+        return tokens[0]
+
+    return _ENDS_OF_TURNS.sub(last_removed, whole)
 
 
 def clean(text: str) -> str:
@@ -117,7 +124,10 @@ def text_bytes(text: str) -> int:
 
 def one_line(text: str, limit: int | None = None) -> str:
     """Return `text` cleaned, printable and on one line, cut to `limit` characters with an ellipsis."""
-    start = text if limit is None else text[: 4 * limit]
+    # To clean all of a long text would take long.
+    start = text
+    if limit is not None:
+        start = text[: 4 * limit]
     if not start.isprintable():
         start = "".join(char for char in clean(start) if char.isprintable() or char.isspace())
     line = " ".join(start.split())
@@ -140,7 +150,9 @@ def both_ends(text: str, limit: int) -> str:
 
 def cut(text: str, most: int) -> str:
     """Return `text` in at most so many characters, with an ellipsis where it was cut."""
-    return text if len(text) <= most else text[: most - 1] + "…"
+    if len(text) <= most:
+        return text
+    return text[: most - 1] + "…"
 
 
 def printable(text: str, limit: int = MAX_SENTENCE_CHARACTERS) -> str:
@@ -148,21 +160,34 @@ def printable(text: str, limit: int = MAX_SENTENCE_CHARACTERS) -> str:
     short = cut(text, limit)
     if short.isprintable():
         return short
-    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in short)
+    return "".join(map(_as_escape, short))
+
+
+def _as_escape(char: str) -> str:
+    if char.isprintable():
+        return char
+    return ascii(char)[1:-1]
 
 
 def format_value(value: Any) -> str:
     """Return a value as JSON writes it, short and on one line; of lists and objects only what kind they are."""
     if isinstance(value, str):
-        return '"' + printable(value, MAX_VALUE_CHARACTERS).replace('"', '\\"') + '"'
+        quoted = printable(value, MAX_VALUE_CHARACTERS).replace('"', '\\"')
+        return f'"{quoted}"'
     if value is None or isinstance(value, bool | float):
         return json.dumps(value)
     if isinstance(value, int):
-        return str(value) if value.bit_length() <= 200 else f"a number of {value.bit_length()} bits"
+        if value.bit_length() > _MAX_WRITTEN_BITS:
+            return f"a number of {value.bit_length()} bits"
+        return str(value)
     if isinstance(value, dict):
-        return f"an object with {format_names(value, 3)}" if value else "an empty object"
+        if not value:
+            return "an empty object"
+        return f"an object with {format_names(value, 3)}"
     if isinstance(value, list | tuple):
-        return f"a list of {len(value)}" if value else "an empty list"
+        if not value:
+            return "an empty list"
+        return f"a list of {len(value)}"
     return printable(type(value).__name__, MAX_VALUE_CHARACTERS)
 
 
@@ -172,10 +197,13 @@ def format_name(name: str) -> str:
 
 def format_names(names: Iterable[Any], most: int = 20, form: Callable[[Any], str] = str) -> str:
     """Return names as `a, b, c`, at most the first `most`; `none` when there are none. `form` gives each its text."""
-    every = names if isinstance(names, Collection) else list(names)
-    text = ", ".join(printable(form(name), MAX_VALUE_CHARACTERS) for name in islice(every, most))
-    more = f" and {len(every) - most} more" if len(every) > most else ""
-    return (printable(text, MAX_NAMES_CHARACTERS) or "none") + more
+    if not isinstance(names, Collection):
+        names = list(names)
+    shown = [printable(form(name), MAX_VALUE_CHARACTERS) for name in islice(names, most)]
+    text = printable(", ".join(shown), MAX_NAMES_CHARACTERS) or "none"
+    if len(names) > most:
+        text += f" and {len(names) - most} more"
+    return text
 
 
 def did_you_mean(name: str, names: Collection[str]) -> str:
@@ -184,8 +212,10 @@ def did_you_mean(name: str, names: Collection[str]) -> str:
     candidates: Collection[str] = names
     if len(names) > _COMPARED_NAMES:
         candidates = [other for other in names if abs(len(other) - len(wanted)) <= 1][:_COMPARED_NAMES]
-    found = get_close_matches(wanted, candidates, 1)
-    return f"; did you mean {format_name(found[0])}?" if found else ""
+    nearest = get_close_matches(wanted, candidates, 1)
+    if not nearest:
+        return ""
+    return f"; did you mean {format_name(nearest[0])}?"
 
 
 def nearest_or_known(name: str, names: Collection[str]) -> str:
@@ -203,10 +233,13 @@ class ThoughtFilter:
     """
 
     def __init__(self) -> None:
+        # What ends the thought that the rows are in, and the tag that opened it.
         self._closing: re.Pattern[str] | None = None
         self._opened = ""
+        # The marks of the code fence that the rows are in, and the first tag in it.
         self._fence = ""
         self._hidden = ""
+        # A tag that closes a thought behind text that was none.
         self._stray = ""
         self._begun = False
         self._names_channel: bool | None = None
@@ -223,77 +256,115 @@ class ThoughtFilter:
             return f"a thought, `{self._opened}`, is never closed"
         if self._stray:
             return f"`{self._stray}` closes a thought that was never opened"
-        return f"`{self._hidden}` stands in a code fence that is never closed" if self._fence and self._hidden else ""
+        if self._fence and self._hidden:
+            return f"`{self._hidden}` stands in a code fence that is never closed"
+        return ""
 
     def take(self, row: str) -> tuple[str, bool]:
         """Return what of the row is no thought, and whether all rows before turn out to be one."""
-        kept, at, was_thought, blank = list[str](), 0, False, True
-        sign = _TAG_IN_JSON if _JSON_ROW.match(row) else _TAG
+        tags = _TAG_IN_JSON if _JSON_ROW.match(row) else _TAG
         if self._names_channel is None and row.strip():
             self._names_channel = _FIRST_CHANNEL.match(row) is not None
-        while at < len(row):
+        kept: list[str] = []
+        was_thought = False
+        is_blank = True
+        position = 0
+        while position < len(row):
+            # Inside a thought nothing counts but its end.
             if self._closing is not None:
-                closed = self._closing.search(row, at)
-                at, self._closing = (closed.end(), None) if closed else (len(row), self._closing)
+                end = self._closing.search(row, position)
+                if end is None:
+                    break
+                position = end.end()
+                self._closing = None
                 continue
-            found = None if blank and self._fenced(row, at) else sign.search(row, at)
-            kept.append(row[at : found.start() if found else len(row)])
-            if found is None:
+
+            # Text up to the next tag. A fence begins and ends on a row of its own.
+            tag = None
+            if not is_blank or not self._fenced(row, position):
+                tag = tags.search(row, position)
+            if tag is None:
+                kept.append(row[position:])
                 break
-            at, blank = found.end(), blank and not kept[-1].strip()
-            self._begun |= bool(kept[-1].strip()) and bool(found["first"])
-            if found["bare"] and not self._names_channel:
-                kept.append(found[0])
-                continue
-            if found["code"]:
-                kept.append(found[0])
-            elif (found["closes"] or found["final"] or found["bare"]) and not self._begun:
-                kept, was_thought = [], True
-            elif found["closes"] or found["bare"]:
-                self._stray = found[0]
-                kept.append(found[0])
-            elif found["first"] and self._begun:
-                kept.append(found[0])
-            elif not found["frame"] and not found["final"]:
-                self._open(found)
-            self._begun |= not (found["code"] or found["frame"])
+            text = row[position : tag.start()]
+            kept.append(text)
+            is_blank = is_blank and not text.strip()
+            position = tag.end()
+
+            # A tag that closes what was never opened makes all before it a thought, unless a reply had begun.
+            if text.strip() and tag["first"]:
+                self._begun = True
+            closes = tag["closes"] or tag["final"] or (tag["bare"] and self._names_channel)
+            if closes and not self._begun:
+                kept = []
+                was_thought = True
+            elif self._is_text(tag):
+                kept.append(tag[0])
+            elif not tag["frame"] and not tag["final"]:
+                self._open(tag)
+            if not tag["code"] and not tag["frame"] and (self._names_channel or not tag["bare"]):
+                self._begun = True
         return "".join(kept), was_thought
 
-    def _open(self, found: re.Match[str]) -> None:
-        self._opened = found[0]
-        closing = _PAIRS.get(found[0].lower(), f"</{found[0][1:]}")
-        self._closing = _ASIDE_ENDS if found["aside"] else re.compile(re.escape(closing), re.IGNORECASE)
+    def _is_text(self, tag: re.Match[str]) -> bool:
+        """Whether a tag stands for itself: in code, behind the beginning of a reply, or where it closes nothing."""
+        if tag["closes"] or (tag["bare"] and self._names_channel):
+            self._stray = tag[0]
+            return True
+        return bool(tag["code"] or tag["bare"] or (tag["first"] and self._begun))
 
-    def _fenced(self, row: str, at: int) -> bool:
+    def _open(self, tag: re.Match[str]) -> None:
+        self._opened = tag[0]
+        if tag["aside"]:
+            self._closing = _ASIDE_ENDS
+            return
+        closing = _PAIRS.get(tag[0].lower(), f"</{tag[0][1:]}")
+        self._closing = re.compile(re.escape(closing), re.IGNORECASE)
+
+    def _fenced(self, row: str, position: int) -> bool:
         """Whether what is left of a row stands in a code fence or is one of its ends."""
-        found, last = _FENCE.match(row, at), _FENCE_IN_THOUGHT.match(row, at)
-        if self._fence and last and last["marks"].startswith(self._fence):
+        fence = _FENCE.match(row, position)
+        if not self._fence:
+            self._hidden = ""
+            if fence is None:
+                return False
+            self._fence = fence["marks"]
+            return True
+
+        # The thought that a fence stands in may end on the row that closes it.
+        last = _FENCE_IN_THOUGHT.match(row, position)
+        if last and last["marks"].startswith(self._fence):
             self._fence = ""
             return False
-        if not self._fence:
-            self._fence, self._hidden = (found["marks"], "") if found else ("", "")
-            return found is not None
-        if found and found["marks"].startswith(self._fence) and not found["info"].strip():
+        if fence and fence["marks"].startswith(self._fence) and not fence["info"].strip():
             self._fence = ""
         elif not self._hidden:
-            sign = _TAG.search(row, at)
-            self._hidden = sign[0] if sign and (sign["opens"] or sign["closes"]) else ""
+            tag = _TAG.search(row, position)
+            if tag and (tag["opens"] or tag["closes"]):
+                self._hidden = tag[0]
         return True
 
 
 def without_thoughts(text: str) -> str:
     """Return the text of a whole reply without thoughts; nothing if nobody can tell what of it is one."""
     text = _SHOWN_THOUGHT.sub("", text)
-    thoughts, kept = ThoughtFilter(), list[str]()
+    thoughts = ThoughtFilter()
+    kept: list[str] = []
     for row in text.splitlines(keepends=True):
         rest, was_thought = thoughts.take(row)
         if was_thought:
             kept.clear()
         kept.append(rest)
+    if thoughts.wrong:
+        return ""
+
+    # Behind a thought, some models put their response between tags of its own.
     rest = "".join(kept)
-    if rest != text and (response := _RESPONSE.fullmatch(rest)) is not None:
-        rest = response["text"]
-    return "" if thoughts.wrong else rest
+    if rest != text:
+        response = _RESPONSE.fullmatch(rest)
+        if response is not None:
+            return response["text"]
+    return rest
 
 
 def arguments_text(args: dict[str, Any]) -> str:
@@ -302,15 +373,17 @@ def arguments_text(args: dict[str, Any]) -> str:
     for name, value in islice(args.items(), 10):
         if not parts:
             parts.append(_argument_text(value, 150))
-            continue
-        text = value[:30] if isinstance(value, str) else _argument_text(value, 30)
-        parts.append(f"{name}={text}"[:30])
+        elif isinstance(value, str):
+            parts.append(f"{name}={value[:30]}"[:30])
+        else:
+            parts.append(f"{name}={_argument_text(value, 30)}"[:30])
     return " ".join(parts)
 
 
 def _argument_text(value: Any, most: int) -> str:
-    short = value[:most] if isinstance(value, str) else value
-    return _ENCODER.encode(short)[:most]
+    if isinstance(value, str):
+        value = value[:most]
+    return _ENCODER.encode(value)[:most]
 
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False)

@@ -34,6 +34,7 @@ _TYPES = {
     "model_attributes_type": "an object",
 }
 _CHOICE = re.compile(r"'([^']*)'")
+_BOUNDS = {"ge": "at least", "le": "at most", "gt": "greater than", "lt": "less than"}
 
 
 class Frozen(BaseModel):
@@ -53,21 +54,29 @@ def by_kind(kinds: Mapping[str, type[BaseModel]]) -> WrapValidator:
     """
 
     def read(value: Any, union: ValidatorFunctionWrapHandler) -> Any:
-        kind = value.get("kind") if isinstance(value, dict) else None
-        model = kinds.get(kind) if isinstance(kind, str) else None
-        return union(value) if model is None else model.model_validate(value)
+        if isinstance(value, dict):
+            kind = value.get("kind")
+            if isinstance(kind, str) and kind in kinds:
+                return kinds[kind].model_validate(value)
+        return union(value)
 
     return WrapValidator(read)
 
 
 def word_or(field: str, words: tuple[str, ...], forms: Mapping[str, type[BaseModel]], text: str) -> BeforeValidator:
     """Read a field that is one of some words, or an object with one of some names."""
+    models = tuple(forms.values())
 
     def read(value: Any) -> Any:
-        if isinstance(value, dict) and len(value) == 1 and next(iter(value)) in forms:
-            return forms[next(iter(value))].model_validate(value)
-        is_read = value in words if isinstance(value, str) else isinstance(value, tuple(forms.values()))
-        return value if is_read else wrong_form(value, f"valid `{field}`", text)
+        if isinstance(value, dict) and len(value) == 1:
+            name = next(iter(value))
+            if name in forms:
+                return forms[name].model_validate(value)
+        if isinstance(value, str) and value in words:
+            return value
+        if isinstance(value, models):
+            return value
+        wrong_form(value, f"valid `{field}`", text)
 
     return BeforeValidator(read)
 
@@ -77,41 +86,54 @@ def describe_errors(error: ValidationError, fields: Iterable[str]) -> str:
     lines: list[str] = []
     errors = error.errors(include_url=False)
     missing = [item["loc"] for item in errors if item["type"] == "missing"]
-    others = [name for name in fields if (name,) not in missing]
+    candidates = [name for name in fields if (name,) not in missing]
     for item in errors[:MAX_SHOWN_ERRORS]:
         field = format_name(place_of(item["loc"]) or "input")
-        if item["type"] == "extra_forbidden":
-            hint = did_you_mean(str(item["loc"][-1]), others) if len(item["loc"]) == 1 else ""
-            lines.insert(0, f"unknown field {field}{hint}")
-        elif item["type"] == "missing":
+        if item["type"] == "missing":
             lines.append(f"{field} is missing")
+        elif item["type"] == "extra_forbidden":
+            hint = ""
+            if len(item["loc"]) == 1:
+                hint = did_you_mean(str(item["loc"][-1]), candidates)
+            lines.insert(0, f"unknown field {field}{hint}")
         else:
-            lines.append(f"{field}: {describe_error(item)[1]}")
+            _, sentence = describe_error(item)
+            lines.append(f"{field}: {sentence}")
     return printable("; ".join(lines), 1000)
 
 
 def first_error(error: ValidationError, known: Collection[str] = ()) -> tuple[str, str]:
     """Return (place, sentence) of the first error, without its value, which may be secret; `known` are field names."""
-    first = error.errors(include_url=False)[0]
-    place = place_of(tuple(part for part in first["loc"] if part != "[key]"))
-    if first["type"] == "missing":
+    item = error.errors(include_url=False)[0]
+    place = place_of(tuple(part for part in item["loc"] if part != "[key]"))
+    if item["type"] == "missing":
         sentence = "is missing"
-    elif first["type"] == "extra_forbidden":
-        sentence = f"there is no such field{nearest_or_known(place, sorted(known)) if known else ''}"
+    elif item["type"] == "extra_forbidden":
+        sentence = "there is no such field"
+        if known:
+            sentence += nearest_or_known(place, sorted(known))
     else:
-        sentence = describe_error(first, with_value=False)[1]
+        _, sentence = describe_error(item, with_value=False)
     more = error.error_count() - 1
-    return place, f"{sentence} (and {more} more)" if more else sentence
+    if more:
+        sentence += f" (and {more} more)"
+    return place, sentence
 
 
 def describe_error(item: ErrorDetails, *, with_value: bool = True) -> tuple[str, str]:
     """Return (code, sentence) of one error: `choice`, `type`, `limit` or `value`. It is one printable line."""
-    kind, value = item["type"], item["input"]
-    but = f", not {format_value(value)}" if with_value else ""
+    kind = item["type"]
+    value = item["input"]
+    but = ""
+    if with_value:
+        but = f", not {format_value(value)}"
     if kind == "literal_error":
         choices = _CHOICE.findall(str(item["ctx"]["expected"]))
-        hint = did_you_mean(value, choices) if isinstance(value, str) else ""
-        return "choice", f"must be one of {', '.join(choices)}{but}{hint}"
+        listed = ", ".join(choices)
+        hint = ""
+        if isinstance(value, str):
+            hint = did_you_mean(value, choices)
+        return "choice", f"must be one of {listed}{but}{hint}"
     if kind == "form":
         return "form", item["msg"]
     if kind in _TYPES:
@@ -125,19 +147,27 @@ def describe_error(item: ErrorDetails, *, with_value: bool = True) -> tuple[str,
 
 
 def _unquoted(value: Any, wanted: str) -> str:
-    number = wanted.endswith("number") and isinstance(value, str) and value.strip().replace(".", "", 1).isdecimal()
-    return "; write it without quotes" if number else ""
+    if not wanted.endswith("number") or not isinstance(value, str):
+        return ""
+    if not value.strip().replace(".", "", 1).isdecimal():
+        return ""
+    return "; write it without quotes"
 
 
 def _limit(kind: str, bounds: dict[str, Any], value: Any, but: str) -> str:
-    if kind in ("too_short", "string_too_short"):
-        return "is empty; give at least one" if kind == "too_short" else "is empty; it needs a text"
+    if kind == "too_short":
+        return "is empty; give at least one"
+    if kind == "string_too_short":
+        return "is empty; it needs a text"
     if kind in ("too_long", "string_too_long"):
-        unit = "characters" if isinstance(value, str) else "items"
+        unit = "items"
+        if isinstance(value, str):
+            unit = "characters"
         return f"has {len(value):,} {unit}; at most {bounds['max_length']:,}"
-    for name, words in (("ge", "at least"), ("le", "at most"), ("gt", "greater than"), ("lt", "less than")):
+    for name, words in _BOUNDS.items():
         bound = bounds.get(name)
+        if isinstance(bound, int):
+            return f"must be {words} {bound:,}{but}"
         if bound is not None:
-            edge = f"{bound:,}" if isinstance(bound, int) else f"{bound:g}"
-            return f"must be {words} {edge}{but}"
+            return f"must be {words} {bound:g}{but}"
     return ""
