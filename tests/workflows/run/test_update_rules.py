@@ -72,7 +72,7 @@ def test_nobody_approves_what_was_not_shown(update: Approve, rejection: str) -> 
 def test_a_script_is_edited_where_the_plan_has_it(name: str, rejection: str) -> None:
     run = Play(node("a"), *(node(each, kind="program") for each in ("main", "task", "gone")), answer="main")
     run.begin()
-    run.state.graph.specs[run.state.graph.by_id["task"]].maker = 1
+    run.state.graph.specs[run.state.graph.by_id["task"]].kind = "task"
     run.state.status[run.state.graph.by_id["gone"]] = SKIPPED
     verdict = judge(run.state, EditProgram(node=name, script=""))
     assert verdict.rejection.startswith(rejection)
