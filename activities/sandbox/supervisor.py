@@ -28,6 +28,8 @@ from sennit.activities.sandbox.restrict import READY, WORKSPACE, give_up_rights
 _CHECK_INTERVAL = 0.1
 _DRAIN_SECONDS = 2.0
 _START_SECONDS = 10.0
+_SLOWEST_BYTES = 1 << 20
+"""Bytes a second that a busy machine writes into a folder at the least."""
 _KILL_SECONDS = 10.0
 _CHUNK = 65_536
 _MOST_OUTPUT = 1_000
@@ -131,10 +133,10 @@ class Supervisor:
 
     def _hand_over_files(self, channel: socket.socket) -> int | None:
         """Send the files; return the folder, open, once the command is about to run there; None if it could not."""
-        channel.settimeout(_START_SECONDS)
+        given = json.dumps({"files": self._job["files"], "workspace": self._job["workspace"]}).encode()
+        channel.settimeout(_START_SECONDS + len(given) / _SLOWEST_BYTES)
         try:
-            given = {"files": self._job["files"], "workspace": self._job["workspace"]}
-            channel.sendall(json.dumps(given).encode() + b"\n")
+            channel.sendall(given + b"\n")
             word, folders, _, _ = socket.recv_fds(channel, len(READY), 1)
             self._measured = any(processes.address_spaces().values())  # the command waits for the channel to close
         except OSError:
