@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from sennit.workflows.plan.compile.execution_plan import Quoted
 from sennit.workflows.plan.language.limits import micro_dollars
 from sennit.workflows.plan.language.text import format_names
-from sennit.workflows.plan.quotes.counts import NONE, Count
+from sennit.workflows.plan.quotes.counts import ANY, NONE, Count
 
 _WRITES = 5
 
@@ -42,9 +42,12 @@ class Quote:
     @property
     def _amounts(self) -> str:
         """The tokens, and what they cost as far as all prices are known."""
-        tokens = _bounds(self.tokens)
-        if self.tokens != NONE:
-            tokens = f"about {tokens}"
+        if self.tokens in (NONE, ANY):
+            tokens = str(self.tokens)
+        elif self.tokens.most is None:
+            tokens = f"at least about {self.tokens.least:,}, no upper bound"
+        else:
+            tokens = f"about {self.tokens}"
         if self.cost is None or self.cost == (0, 0):
             return tokens
         least, most = self.cost

@@ -298,11 +298,11 @@ def test_the_quote_of_the_example_in_lines_and_as_json() -> None:
         "calls: at least 3, no upper bound (llm at least 3, search any number, ask 0 to 1)",
         "  for each of `questions[:5]` (line 17): search 1, llm 1",
         "tasks: any number",
-        "tokens: about at least 3,026, no upper bound; at least $0.0030",
+        "tokens: at least about 3,026, no upper bound; at least $0.0030",
         "writes: none",
     ]
     unpriced = quote_of(EXAMPLE.read_text(), TOOLS, lambda model: None)
-    assert unpriced.lines()[3] == "tokens: about at least 3,026, no upper bound"
+    assert unpriced.lines()[3] == "tokens: at least about 3,026, no upper bound"
     assert unpriced.lines(in_dollars=True)[3].endswith("; not all prices are known")
     data = json.loads(json.dumps(found.data()))
     assert data["calls"] == {"least": 3, "most": None}
