@@ -70,6 +70,7 @@ MAX_REJECTED_PLANS: Final = 10
 MAX_REPAIRS: Final = 2  # How often a planner is shown what is wrong with its plan
 MAX_ITEM_LINES: Final = 100
 """Nodes of the run of an item of which its parent learns how they ended: those of `do`, and what they are given."""
+MAX_AGENTS_ABOVE: Final = 5  # agents that have asked each other, by A2A, before a run: more are a circle
 MAX_SUBAGENT_LEVELS: Final = 3  # of sub-agents below a run; one further down is refused
 MAX_SHARING: Final = 32
 """Sub-agents that one activity prepares, or whose answers it stores: the first of them start while it prepares more."""

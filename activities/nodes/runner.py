@@ -322,7 +322,7 @@ class NodeRunner:
             return NodeReply(question=question) if question is not None else None
 
         ask_first = ask if context.spec.approval or self.rules.rules else None
-        call = self._tool_call(context, tool, arguments)  # an error after the intent would leave a doubt
+        call = await self._tool_call(context, tool, arguments)  # an error after the intent would leave a doubt
         make, lost = partial(self._make, context, call, write.marker), context.attempts.lost
         reply = await ledger.enter(write, lambda: finish(make()), ask_first, lost=lost)
         approved = context.approved
@@ -495,7 +495,7 @@ class NodeRunner:
             await context.binder.load(context.unit)
         if isinstance(work, ToolCall):
             assert tool is not None
-            return self._tool_call(context, tool, context.arguments(work))
+            return await self._tool_call(context, tool, context.arguments(work))
         if isinstance(work, ModelCall):
             return lambda _: self.models.run(context, work)
         item = apart(context.checked, context.unit)
@@ -514,8 +514,12 @@ class NodeRunner:
 
         return gathered
 
-    def _tool_call(self, context: NodeContext, tool: Tool, arguments: dict[str, Any]) -> Work:
+    async def _tool_call(self, context: NodeContext, tool: Tool, arguments: dict[str, Any]) -> Work:
         """Return the call of a tool. It reads nothing from the store any more."""
+        agents_above = 0
+        if tool.asks_agents:
+            run_context = await self.library.run_context(context.run_prefix, context.checked.run_context)
+            agents_above = run_context.agents_above
         warnings: list[str] = []
         spending = Spending(context.attempts)
         tool_context = ToolContext(
@@ -530,6 +534,7 @@ class NodeRunner:
             warn=warnings.append,
             spent=spending.add,
             workspaces=RunWorkspaces(self.store, context.run_prefix),
+            agents_above=agents_above,
         )
 
         async def call(limit: asyncio.Timeout) -> NodeOutput:

@@ -93,6 +93,7 @@ class RunPreparer:
             attached=tuple(shown.values()),
             priced=call.priced,
             repeat_writes=request.repeat_writes,
+            agents_above=request.agents_above,
         )
         digest = await self.library.keep(run_prefix, run_context)
         if problem := _unasked(call) or self._unknown_tools(call, run_context):

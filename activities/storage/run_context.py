@@ -36,7 +36,7 @@ class RunContext(BaseModel):
     in order of preference, with the settings of its calls. `absences` say why tools are not there, by the beginning of
     their names. `material` is the digest of what a sub-agent's goal names: texts of nobody in particular. `history` is
     that of the turns before this run, and `instructions` are told to all its models. `attached` are images, PDFs and
-    recordings that came with the goal.
+    recordings that came with the goal. `agents_above` is how many agents have asked each other before the run.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -57,6 +57,7 @@ class RunContext(BaseModel):
     attached: tuple[Media, ...] = ()
     priced: bool = False
     repeat_writes: bool = False
+    agents_above: int = 0
 
     def settings_of(self, role: str) -> CallSettings:
         """Return the settings of a role's calls in this run."""

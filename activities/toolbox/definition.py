@@ -84,6 +84,8 @@ class ToolContext:
     """
     workspaces: Workspaces = NO_WORKSPACES
     """Opens the workspaces that the call is given, and keeps those that it returns."""
+    agents_above: int = 0
+    """How many agents have asked each other before this run: for a tool that `asks_agents`."""
 
 
 class Preview(NamedTuple):
@@ -133,6 +135,8 @@ class Tool:
     """Whether a program gets a reference to its result, and reads it in parts."""
     may_change: bool = False
     """Whether its definition is that of a server, which may change it while a run goes on."""
+    asks_agents: bool = False
+    """Whether it asks agents that may ask this one again."""
     in_catalogue: bool = True
     """False for a tool that only the engine gives to models."""
 

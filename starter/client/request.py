@@ -68,12 +68,14 @@ class StartOptions(ForkOptions, total=False):
     """What `Sennit.start` takes, beside the type of the result. `continues` is the id of a run whose conversation goes
     on; `history` are turns `{role, content}` of a conversation that no run has kept. `attachments` are files with
     images, PDFs or recordings, as the workers see them: of a plan by the names of its inputs, of a goal by any names.
-    `caller` says whose agent asks for the run, if its program serves several: see `Sennit.look_up`.
+    `agents_above` is how many agents have asked each other before. `caller` says whose agent asks for the run, if its
+    program serves several: see `Sennit.look_up`.
     """
 
     continues: str | None
     history: Sequence[dict[str, Any]] | None
     attachments: Mapping[str, str | Path] | None
+    agents_above: int
     caller: str
     goal: str
     plan: dict[str, Any] | None

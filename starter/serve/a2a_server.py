@@ -35,10 +35,18 @@ from a2a.utils.constants import PROTOCOL_VERSION_CURRENT
 from a2a.utils.errors import TaskNotCancelableError, TaskNotFoundError
 from starlette.applications import Starlette
 
-from sennit.starter.client.errors import InvalidRequest, NoServerYet, RunNotFound, SennitError, ServerUnreachable
+from sennit.starter.client.errors import (
+    InvalidRequest,
+    NoServerYet,
+    Refused,
+    RunNotFound,
+    SennitError,
+    ServerUnreachable,
+)
 from sennit.starter.limits import MAX_KEPT_TASKS, MAX_REPLY_WAIT_SECONDS, MAX_SERVE_IDLE_SECONDS
 from sennit.starter.serve.replies import RunState
 from sennit.starter.serve.run_service import Caller, RunService
+from sennit.workflows.limits import MAX_AGENTS_ABOVE
 from sennit.workflows.plan.language.references import as_text
 
 PATH: Final = "/a2a"
@@ -135,10 +143,14 @@ class RunExecutor(AgentExecutor):
 
     async def _start(self, context: RequestContext, caller: Caller, run: str) -> None:
         """Start the run, unless it is there: the task's id is the run's, so a message that comes twice starts one."""
+        message = context.message or Message()
         continues = ""
-        if context.message is not None and context.message.reference_task_ids:
-            continues = context.message.reference_task_ids[0]
-        await self._service.ask(caller, context.get_user_input(), id=run, continues=continues)
+        if message.reference_task_ids:
+            continues = message.reference_task_ids[0]
+        above = _agents_above(message)
+        if above > MAX_AGENTS_ABOVE:
+            raise Refused(f"{MAX_AGENTS_ABOVE} agents have asked each other for this already: it is a circle")
+        await self._service.ask(caller, context.get_user_input(), id=run, continues=continues, agents_above=above)
 
     async def _follow(self, updater: TaskUpdater, caller: Caller, run: str) -> None:
         shown = ""
@@ -237,6 +249,16 @@ class RunTasks(TaskStore):
 
     async def delete(self, task_id: str, context: ServerCallContext) -> None:
         await self._known.delete(task_id, context)
+
+
+def _agents_above(message: Message) -> int:
+    """Return how many agents have asked each other before this message, as far as they pass that on."""
+    if "sennit" not in message.metadata.fields:
+        return 0
+    told = message.metadata.fields["sennit"].struct_value.fields["agents_above"].number_value
+    if not 0 <= told <= 1_000_000:  # NaN, too
+        return 0
+    return int(told)
 
 
 async def _tell_nobody(_: float, __: str) -> None:

@@ -70,9 +70,19 @@ class RunService:
         self._terms = terms
         self._checks = asyncio.Semaphore(MAX_CHECKS_AT_ONCE)
 
-    async def ask(self, caller: Caller, goal: str, *, id: str = "", continues: str = "") -> RunState:  # noqa: A002
+    async def ask(
+        self,
+        caller: Caller,
+        goal: str,
+        *,
+        id: str = "",  # noqa: A002
+        continues: str = "",
+        agents_above: int = 0,
+    ) -> RunState:
         """Start a run for a goal. With `id` at most one is started, however often this is called."""
         what: dict[str, Any] = {"goal": checked_goal(goal)}
+        if agents_above:
+            what["agents_above"] = agents_above
         if continues:
             sennit = await self._connect("never")
             await self._look_up(sennit, caller, continues)

@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
+from google.protobuf.json_format import MessageToDict
 from temporalio.client import Client
 
 pytest.importorskip("a2a", reason="needs the extra a2a")
@@ -33,7 +34,7 @@ async def test_a_person_answers_what_an_agent_asks(client: Client, tmp_path: Pat
             call("told", "parrot", args={"message": "$choice", "continues": "$asked.task"}),
         ]
         async with serving(client, host):
-            given = {"plan": {"nodes": nodes, "answer": "$told.text"}}
+            given = {"plan": {"nodes": nodes, "answer": "$told.text"}, "agents_above": 1}
             handle = await client.start_workflow("AgentRun", given, id="agent-asks", task_queue=queues.WORKFLOW)
             view = await until(handle, lambda view: bool(view["status"] == "blocked"))
             assert "Which river?" in json.dumps(view)
@@ -41,3 +42,5 @@ async def test_a_person_answers_what_an_agent_asks(client: Client, tmp_path: Pat
             report = await handle.result()
     assert (report["status"], report["answer"]) == ("done", "you said the Nile")
     assert agent.read == ["ask river", "the Nile"]
+    passed_on = [MessageToDict(message.metadata) for message in agent.messages]
+    assert passed_on == [{"sennit": {"agents_above": 2}}] * 2

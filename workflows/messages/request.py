@@ -7,6 +7,7 @@ from typing import Annotated, Any, TypeVar
 from pydantic import AfterValidator, BaseModel, Field, JsonValue, ValidationError
 
 from sennit.workflows.limits import (
+    MAX_AGENTS_ABOVE,
     MAX_CONTINUED_ID_CHARACTERS,
     MAX_CONTINUED_TURNS,
     MAX_ORIGINS,
@@ -113,7 +114,7 @@ class RunInput(Frozen):
 
     With `approve_plan` a person approves the plan before any of it starts, and each program before its first step. With
     `trust_program` the programs of the plan, as they are, also run where the kernel cannot confine them, on the workers
-    of a local stack.
+    of a local stack. `agents_above` says how many agents have asked each other before this run, by A2A.
     """
 
     goal: Goal = ""
@@ -132,6 +133,7 @@ class RunInput(Frozen):
         default_factory=dict, max_length=MAX_CALL_MEDIA
     )
     approval: ApprovalPolicy = "writes"
+    agents_above: int = Field(default=0, strict=True, ge=0, le=MAX_AGENTS_ABOVE)
     approve_plan: bool = Field(default=False, strict=True)
     trust_program: bool = Field(default=False, strict=True)
     on_failure: OnFailure | None = None

@@ -147,6 +147,8 @@ def inherited(request: RunRequest) -> dict[str, Any]:
     """Return the fields of a sub-agent's request that come from its parent's request."""
     fields = {"tenant": request.tenant, "model": request.model}
     known: dict[str, Any] = {name: value for name, value in fields.items() if value not in (None, "")}
+    if request.agents_above:
+        known["agents_above"] = request.agents_above
     if request.settings is not None:
         known["settings"] = request.settings.model_dump(mode="json")
     return {"depth": request.depth + 1, "max_replans": request.max_replans, **known}

@@ -58,6 +58,7 @@ from sennit.activities.toolbox.errors import (
     ToolError,
     UnknownOutcome,
 )
+from sennit.workflows.limits import MAX_AGENTS_ABOVE
 from sennit.workflows.plan.language.text import one_line, printable
 
 _FIRST_LOOK, _LAST_LOOK = 0.5, 10.0
@@ -98,7 +99,7 @@ class Agent:
 @dataclass(frozen=True, slots=True)
 class Sent:
     """What a call says. `continues` is the id of an earlier task, or nothing; `message_id` is equal in all attempts;
-    `may_ask` whether a question of the agent is an answer.
+    `may_ask` whether a question of the agent is an answer; `agents_above` how many agents have asked each other before.
     """
 
     text: str
@@ -106,6 +107,7 @@ class Sent:
     continues: str
     message_id: str
     may_ask: bool
+    agents_above: int
 
 
 class _Lost(Exception):
@@ -191,7 +193,11 @@ class _Call:
         a task that has ended takes no message.
         """
         sent = self._sent
+        if sent.agents_above >= MAX_AGENTS_ABOVE:
+            raise A2aFailed(f"{self._agent.name}: {MAX_AGENTS_ABOVE} agents have asked each other for this already")
         message = Message(message_id=sent.message_id, role=Role.ROLE_USER, parts=[Part(text=sent.text)])
+        # Agents that pass this on, as Sennit does, end a circle of agents that ask each other.
+        message.metadata.update({"sennit": {"agents_above": sent.agents_above + 1}})
         if sent.data is not None:
             part = Part()
             ParseDict(dict(sent.data), part.data)

@@ -106,6 +106,7 @@ def _tool(agent: Agent, about: str, thread: ServerThread) -> Tool:
             data=arguments.get("data"),
             continues=arguments.get("continues", ""),
             may_ask=arguments.get("may_ask", False),
+            agents_above=context.agents_above,
             message_id=str(uuid.uuid5(uuid.NAMESPACE_OID, context.idempotency_key)),
         )
         return await thread.start(ask(agent, sent, context.progress))
@@ -117,6 +118,7 @@ def _tool(agent: Agent, about: str, thread: ServerThread) -> Tool:
         effect=declared.effect,
         timeout=declared.longest + declared.timeout + _PATIENCE,
         resource=declared.resource,
+        asks_agents=True,
         schema=_ARGUMENTS,
         output_schema=TypeAdapter(AgentAnswer).json_schema(mode="serialization"),
         function=call,

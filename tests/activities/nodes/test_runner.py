@@ -169,7 +169,7 @@ async def test_a_call_that_an_earlier_plan_overtakes_replies_with_its_own_facts(
         return {"count": 3}
 
     fields = {"version": "1", "effect": "read", "is_async": True, "large": False, "name": "search", "call": search}
-    fields["may_change"] = False
+    fields |= {"may_change": False, "asks_agents": False}
     registry = SimpleNamespace(get=lambda _: SimpleNamespace(**fields))
     unused = cast("Any", None)
     runner = NodeRunner(store, library, cast("Any", registry), unused, unused, tmp_path, unused)

@@ -1,5 +1,6 @@
 """`sennit serve --a2a`: a real server process, the official client, real runs; and what hostile clients get."""
 
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -47,7 +48,9 @@ async def connected(url: str, token: str = "") -> AsyncIterator[Client]:
 
 async def sent(client: Client, text: str, **fields: Any) -> Task:
     """Send a message, and return the task when the stream of its updates has ended."""
+    metadata = fields.pop("metadata", {})
     message = new_text_message(text, role=Role.ROLE_USER, **fields)
+    message.metadata.update(metadata)
     name = fields.get("task_id", "")
     async for item in client.send_message(SendMessageRequest(message=message)):
         if item.HasField("task"):
@@ -111,6 +114,25 @@ async def test_a_question_is_for_a_person_and_no_message_answers_it(
                 await other.get_task(GetTaskRequest(id=run.id))
             with pytest.raises(A2AError):
                 await sent(other, "mine", task_id=run.id, context_id=run.id)
+
+
+async def test_a_circle_of_agents_that_ask_each_other_ends(
+    client: Temporal, server_address: str, serving_runs: None, tmp_path: Path
+) -> None:
+    """What an agent says of those above it goes to the run, which tells it to the agents that it asks; too many are
+    rejected.
+    """
+    flags = ("--address", server_address, "--http", "0")
+    async with http_server(tmp_path, *flags, protocol="--a2a") as url, connected(url) as agent:
+        tasks = [await sent(agent, QUESTION, metadata={"sennit": {"agents_above": n}}) for n in (4, 6)]
+    assert [task.status.state for task in tasks] == [
+        TaskState.TASK_STATE_COMPLETED,
+        TaskState.TASK_STATE_REJECTED,
+    ]
+    assert "5 agents have asked each other for this already" in said(tasks[1])
+    begun = (await client.get_workflow_handle(tasks[0].id).fetch_history()).events[0]
+    given = json.loads(begun.workflow_execution_started_event_attributes.input.payloads[0].data)
+    assert given["agents_above"] == 4
 
 
 async def test_a_task_is_canceled(client: Temporal, server_address: str, serving_runs: None, tmp_path: Path) -> None:

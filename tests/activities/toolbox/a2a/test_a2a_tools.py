@@ -5,10 +5,12 @@ import json
 import socket
 import sys
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from google.protobuf.json_format import MessageToDict
 
 from sennit.activities.http import addresses
 from sennit.activities.toolbox import Tool, ToolArgumentError, ToolContext, ToolSetupError
@@ -74,6 +76,17 @@ async def test_the_id_of_a_message_is_that_of_its_call_in_every_attempt(
     for _ in range(2):
         await tool.call({"message": "hello"}, context)
     assert len({message.message_id for message in agent.messages}) == 1
+
+
+async def test_a_message_says_how_many_agents_have_asked_each_other_and_ends_a_circle(
+    agent: Agent, tmp_path: Path, context: ToolContext
+) -> None:
+    tool = await declared(tmp_path, agent.url)
+    await tool.call({"message": "hello"}, replace(context, agents_above=2))
+    assert MessageToDict(agent.messages[0].metadata) == {"sennit": {"agents_above": 3}}
+    with pytest.raises(A2aFailed, match="parrot: 5 agents have asked each other for this already"):
+        await tool.call({"message": "hello"}, replace(context, agents_above=5))
+    assert agent.read == ["hello"]
 
 
 async def test_an_answer_without_a_task_is_the_output(agent: Agent, tmp_path: Path, context: ToolContext) -> None:
