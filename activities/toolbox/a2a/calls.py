@@ -151,6 +151,7 @@ class _Call:
         self._progress = progress
         self._task = Task()
         self._artifacts = Artifacts()
+        self._pause = _FIRST_LOOK
 
     async def answer(self) -> AgentAnswer:
         """Return the output. Raises as `ask` does, and _Lost."""
@@ -266,8 +267,6 @@ class _Call:
         said = one_line(text_of(status.message.parts)[:200])
         self._progress(f"task {printable(self._task.id, 60)} {state} {said}".rstrip())
 
-    _pause = _FIRST_LOOK
-
     async def _look(self, client: Client) -> None:
         """Look at the task after a pause. An agent that is away meanwhile is asked again. Raises _Lost."""
         await asyncio.sleep(self._pause)
@@ -316,13 +315,17 @@ async def _card(agent: Agent, http: Any) -> AgentCard:
 
 
 def _unsent(agent: Agent, error: Exception) -> ToolError:
-    """Return the error of a call whose message has not gone out."""
+    """Return the error of a call whose message has not gone out: what was asked before it only reads."""
+    refused = _refused_by_name(agent, error)
+    if refused is not None:
+        return refused
     if isinstance(error, TaskNotFoundError):
         return A2aFailed(f"{agent.name}: it does not know the task that this call continues")
-    known = _certain(agent, error)
-    if known is not None:
-        return known
-    return A2aUnavailable(f"{agent.name}: {one_line(str(error)) or type(error).__name__}", retryable=True)
+    if isinstance(error, _REFUSALS):
+        return A2aFailed(f"{agent.name}: it does not show the task that this call continues: {one_line(str(error))}")
+    wait = error.retry_after if isinstance(error, HttpStatusError) else None
+    said = one_line(str(error)) or type(error).__name__
+    return A2aUnavailable(f"{agent.name}: {said}", retryable=True, retry_after=wait)
 
 
 def _unanswered(agent: Agent, error: Exception) -> Exception:
@@ -338,17 +341,25 @@ def _unanswered(agent: Agent, error: Exception) -> Exception:
 
 def _certain(agent: Agent, error: Exception) -> ToolError | None:
     """Return the error of a message that the agent has certainly not taken, None if that is not certain."""
-    if isinstance(error, CommandFailed):
-        return A2aCredentialsRefused(f"{agent.name}: {error}")
-    if isinstance(error, HttpStatusError) and error.status in (401, 403):
-        todo = "renew what `headers` names and restart the worker, or declare a `headers_command` that prints them"
-        return A2aCredentialsRefused(f"{agent.name}: it refuses the credentials ({error.status}); {todo}")
+    refused = _refused_by_name(agent, error)
+    if refused is not None:
+        return refused
     if isinstance(error, HttpStatusError) and error.status in (425, 429):
         return A2aUnavailable(f"{agent.name}: {error}", retryable=True, retry_after=error.retry_after)
     if isinstance(error, HttpStatusError) and error.status < 500 and error.status != 408:
         return A2aFailed(f"{agent.name}: it refuses the message: {error}")
     if isinstance(error, _REFUSALS):
         return A2aFailed(f"{agent.name}: it refuses the message: {one_line(str(error))}")
+    return None
+
+
+def _refused_by_name(agent: Agent, error: Exception) -> ToolError | None:
+    """Return the error of a request whose credentials are refused, or whose address is; None for any other."""
+    if isinstance(error, CommandFailed):
+        return A2aCredentialsRefused(f"{agent.name}: {error}")
+    if isinstance(error, HttpStatusError) and error.status in (401, 403):
+        todo = "renew what `headers` names and restart the worker, or declare a `headers_command` that prints them"
+        return A2aCredentialsRefused(f"{agent.name}: it refuses the credentials ({error.status}); {todo}")
     if isinstance(error, ToolError) and not isinstance(error, HttpStatusError):
         return error
     return None

@@ -31,6 +31,10 @@ from sennit.activities.toolbox.a2a.tools import a2a_tools
 ABOUT = "an agent for tests"
 
 
+def json_script(value: Any, status: int = 200) -> Script:
+    return Script([json.dumps(value).encode()], status, "application/json")
+
+
 @pytest.fixture(params=[True, False], ids=["streams", "is polled"])
 async def agent(request: pytest.FixtureRequest) -> AsyncIterator[Agent]:
     async with agent_server(streaming=request.param) as served:
@@ -230,6 +234,15 @@ async def test_an_agent_that_is_away_has_its_tool_and_nothing_was_sent(tmp_path:
     assert caught.value.retryable
 
 
+@pytest.mark.parametrize("script", [json_script({}, 404), json_script({}, 500), json_script([]), json_script({})])
+async def test_an_agent_whose_card_cannot_be_read_is_away(tmp_path: Path, context: ToolContext, script: Script) -> None:
+    async with raw_server(script) as server:
+        tool = await declared(tmp_path, server.url, effect="write")
+        with pytest.raises(A2aUnavailable, match="parrot: "):
+            await tool.call({"message": "hello"}, context)
+    assert not any(server.asked)
+
+
 async def test_requests_go_to_the_address_that_was_admitted(
     tmp_path: Path, context: ToolContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -273,10 +286,6 @@ def card_of(url: str, sends: Script | None = None, *, streaming: bool = False) -
         return json_script({"jsonrpc": "2.0", "id": body["id"], "result": done})
 
     return answer
-
-
-def json_script(value: Any, status: int = 200) -> Script:
-    return Script([json.dumps(value).encode()], status, "application/json")
 
 
 HERE = "http://127.0.0.1:{port}"
