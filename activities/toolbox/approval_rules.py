@@ -122,8 +122,10 @@ class Rule(BaseModel):
         tests = [f"{argument} = {wanted!r}" for argument, wanted in self.equal.items()]
         tests += [f"{argument} below {root}" for argument, root in self.below.items()]
         tests += [f"{argument} at {origin}" for argument, origin in self.origin.items()]
-        where = f" where {' and '.join(tests)}" if tests else ""
-        return f"{self.name}: {self.decision} {self.tool}{where}"
+        described = f"{self.name}: {self.decision} {self.tool}"
+        if tests:
+            described += f" where {' and '.join(tests)}"
+        return described
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,15 +209,21 @@ class _Lines:
     def problem(self, index: int, field: str, message: str) -> ToolSetupError:
         """Return the error of a field of a rule, with its line: that of the rule if the field is not found."""
         start = self._headers[index]
-        end = self._headers[index + 1] if index + 1 < len(self._headers) else len(self._lines)
+        end = len(self._lines)
+        if index + 1 < len(self._headers):
+            end = self._headers[index + 1]
         key = re.compile(rf"(?:^|[\s{{,.]|\[rule\.)[\"']?{re.escape(field)}[\"']?\s*[=.\]]")
-        found = [number for number in range(start, end) if key.search(self._lines[number])]
-        return self._at(found[0] if found else start, message)
+        for number in range(start, end):
+            if key.search(self._lines[number]):
+                return self._at(number, message)
+        return self._at(start, message)
 
     def _named(self, name: str, message: str) -> ToolSetupError:
         key = re.compile(rf"\A\s*+\[*+\s*+[\"']?{re.escape(name)}\b")
-        found = [number for number, line in enumerate(self._lines) if key.match(line)]
-        return self._at(found[0] if found else 0, message)
+        for number, line in enumerate(self._lines):
+            if key.match(line):
+                return self._at(number, message)
+        return self._at(0, message)
 
     def _at(self, line: int, message: str) -> ToolSetupError:
         return ToolSetupError(f"{self._path}, line {line + 1}: {message}")
@@ -267,8 +275,10 @@ def _taken(tool: Tool, written: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(checked, BaseModel):
         return checked.model_dump(mode="json", by_alias=True)
     known = tool.schema.get("properties")
+    if not isinstance(known, dict):
+        return checked
     defaults: dict[str, Any] = {}
-    for name, schema in known.items() if isinstance(known, dict) else ():
+    for name, schema in known.items():
         if isinstance(schema, dict) and "default" in schema:
             defaults[name] = schema["default"]
     return {**defaults, **checked}
@@ -283,11 +293,13 @@ def _agreed(answers: Iterable[Answer]) -> Answer:
     different = list(dict.fromkeys(answers))
     if not different:
         return Answer.NO
-    return different[0] if len(different) == 1 else Answer.DOUBT
+    if len(different) > 1:
+        return Answer.DOUBT
+    return different[0]
 
 
 def _equal(value: Any, wanted: Any) -> Answer:
-    return Answer.YES if _same(value, wanted) else Answer.NO
+    return _answer(_same(value, wanted))
 
 
 def _same(value: Any, wanted: Any) -> bool:
@@ -326,9 +338,13 @@ def _is_below(value: Any, root: str) -> Answer:
         return Answer.DOUBT
     placed = _placed(posixpath.normpath(value), root)
     if not value.startswith("/"):
-        return Answer.DOUBT if ".." in value.split("/") else placed
+        if ".." in value.split("/"):
+            return Answer.DOUBT
+        return placed
     really_placed = _placed(os.path.realpath(value), os.path.realpath(root))
-    return placed if placed is really_placed else Answer.DOUBT
+    if placed is not really_placed:
+        return Answer.DOUBT
+    return placed
 
 
 def _placed(path: str, root: str) -> Answer:
@@ -371,10 +387,14 @@ def origin_of(url: str) -> tuple[str, str, int | None] | None:
     found = _URL.fullmatch(url)
     if found is None:
         return None
-    scheme, host, port = found["scheme"].lower(), _host(found["host"].lower()), found["port"]
+    scheme = found["scheme"].lower()
+    host = _host(found["host"].lower())
     if host is None:
         return None
-    return scheme, host, int(port) if port else _PORTS.get(scheme)
+    port = _PORTS.get(scheme)
+    if found["port"]:
+        port = int(found["port"])
+    return scheme, host, port
 
 
 def _host(text: str) -> str | None:

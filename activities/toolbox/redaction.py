@@ -135,17 +135,29 @@ class Redactor:
     __slots__ = ("_beginnings", "_pieces", "_secrets", "_values")
 
     def __init__(self, env: Mapping[str, str], known: Iterable[str] = ()) -> None:
-        found = [*_secrets_of(env), *known]
-        lines = [line for secret in found for line in _secret_lines(secret)]
-        secrets = {secret for secret in (*found, *lines) if _is_long(secret)}
+        # The secrets and their lines, the longest first: a secret may begin with another one.
+        secrets: set[str] = set()
+        for secret in (*_secrets_of(env), *known):
+            secrets.update(filter(_is_long, (secret, *_secret_lines(secret))))
         longest_first = sorted(secrets, key=lambda secret: (-len(secret), secret))
-        encoded = [core for secret in longest_first for core in _base64_cores(secret)]
-        forms = [*map(_any_spelling, longest_first), *map(_any_alphabet, encoded)]
-        self._values = re.compile("|".join(forms)) if forms else None
+        encoded: list[str] = []
+        for secret in longest_first:
+            encoded += _base64_cores(secret)
         self._secrets = longest_first, encoded
+
+        forms = [*map(_any_spelling, longest_first), *map(_any_alphabet, encoded)]
+        self._values: re.Pattern[str] | None = None
+        if forms:
+            self._values = re.compile("|".join(forms))
         self._beginnings: list[_Beginning] | None = None  # made when a text that goes on is masked for the first time
-        pieces = {max(_PIECE.findall(text), key=len, default="") for text in (*longest_first, *encoded)}
-        self._pieces = () if any(len(piece) < _LEAST_PIECE for piece in pieces) else tuple(sorted(pieces))
+
+        # A part of each that no spelling changes. Where one has no such part, every text has to be searched.
+        pieces: set[str] = set()
+        for text in (*longest_first, *encoded):
+            pieces.add(max(_PIECE.findall(text), key=len, default=""))
+        self._pieces: tuple[str, ...] = ()
+        if all(len(piece) >= _LEAST_PIECE for piece in pieces):
+            self._pieces = tuple(sorted(pieces))
 
     def clean(self, text: str) -> str:
         """Return a message with every secret, and all that looks like a credential, replaced by a mask."""
@@ -169,9 +181,9 @@ class Redactor:
             return len(text)
         if self._beginnings is None:
             secrets, encoded = self._secrets
-            spelled = [[_one_spelling(letter) for letter in secret] for secret in secrets]
-            spelled += [[_any_alphabet(letter, padded=False) for letter in core] for core in encoded]
-            self._beginnings = [_Beginning(letters) for letters in spelled]
+            one_letter = partial(_any_alphabet, padded=False)
+            self._beginnings = [_Beginning(list(map(_one_spelling, secret))) for secret in secrets]
+            self._beginnings += [_Beginning(list(map(one_letter, core))) for core in encoded]
         safe = min(beginning.place_in(text) for beginning in self._beginnings)
 
         # A whole secret that ends behind this place is not cut in two.
@@ -218,7 +230,8 @@ class _Beginning:
 
 
 def _secrets_of(env: Mapping[str, str]) -> Iterator[str]:
-    named = [pattern.strip() for pattern in env.get(NAMES_VARIABLE, "").split(",") if pattern.strip()]
+    patterns = [pattern.strip() for pattern in env.get(NAMES_VARIABLE, "").split(",")]
+    named = list(filter(None, patterns))
     for name, value in env.items():
         if is_secret_name(name) or any(fnmatchcase(name, pattern) for pattern in named):
             yield value.strip()
@@ -237,7 +250,8 @@ def _secret_lines(secret: str) -> list[str]:
 
 
 def _is_long(secret: str) -> bool:
-    return len(secret) >= (_LEAST_WORD if secret.isalpha() else _LEAST)
+    least = _LEAST_WORD if secret.isalpha() else _LEAST
+    return len(secret) >= least
 
 
 def _any_spelling(secret: str) -> str:
@@ -259,11 +273,22 @@ def _spellings(letter: str) -> str:
     if letter.isascii() and letter.isalnum():
         return letter
     code = ord(letter)
-    name = codepoint2name.get(code, "apos" if letter == "'" else "")
-    entity = rf"&(?:amp;){{0,3}}(?:#0{{0,4}}{code}|#x0{{0,4}}{code:x}{f'|{name}' if name else ''});"
-    units = re.findall("....", letter.encode("utf-16-be").hex())
+    plain = rf"\\{{0,7}}{re.escape(letter)}"
     percent = "".join(rf"%(?:25){{0,3}}{byte:02x}" for byte in letter.encode("utf-8", "replace"))
-    forms = [rf"\\{{0,7}}{re.escape(letter)}", percent, entity, "".join(rf"\\{{1,8}}u{unit}" for unit in units)]
+
+    # HTML: by a number, or by a name if it has one.
+    entities = rf"#0{{0,4}}{code}|#x0{{0,4}}{code:x}"
+    name = codepoint2name.get(code, "")
+    if letter == "'":
+        name = "apos"
+    if name:
+        entities += f"|{name}"
+    entity = rf"&(?:amp;){{0,3}}(?:{entities});"
+
+    # Escapes of JSON and of Python; behind the first 65,536 characters a letter has two of them.
+    units = re.findall("....", letter.encode("utf-16-be").hex())
+    escaped = "".join(rf"\\{{1,8}}u{unit}" for unit in units)
+    forms = [plain, percent, entity, escaped]
     if code < 256:
         forms.append(rf"\\{{1,8}}x{code:02x}")
     if letter in _ESCAPES:
@@ -277,9 +302,13 @@ def _base64_cores(secret: str) -> Iterator[str]:
     """Yield what any base64 of a text that holds the secret has in it: one of three, by where in the text it stands."""
     body = secret.encode("utf-8", "replace")
     for before in range(3):
-        end = 8 * (before + len(body))
         code = b64encode(b"\0" * before + body + b"\0\0").decode()
-        yield code[-(-8 * before // 6) : end // 6] + ("." if end % 6 else "")
+        # A character of base64 has six bits: only those in which the secret has all six are known.
+        end = 8 * (before + len(body))
+        core = code[-(-8 * before // 6) : end // 6]
+        if end % 6:
+            core += "."
+        yield core
 
 
 def _any_alphabet(core: str, *, padded: bool = True) -> str:

@@ -59,16 +59,25 @@ def table(args: TableArguments) -> Table:
     Rows without the field to sort by come last; equal rows stay in their order. A row that is null, such as
     that of a skipped item, is left out.
     """
-    known = list(dict.fromkeys(name for row in args.rows for name in row))
-    asked = [("columns", name) for name in args.columns] + ([("sort_by", args.sort_by)] if args.sort_by else [])
+    fields: dict[str, None] = {}
+    for row in args.rows:
+        fields |= dict.fromkeys(row)
+    known = list(fields)
+    asked = [("columns", name) for name in args.columns]
+    if args.sort_by:
+        asked.append(("sort_by", args.sort_by))
     for argument, name in asked:
         if args.rows and name not in known:
             problem = f"no row has the field {name!r}{nearest_or_known(name, known)}"
             raise ToolArgumentError(problem, tool="table", field=argument)
+
     columns = args.columns or known
+    totals: dict[str, int | float] = {}
+    for name in columns:
+        total = _total([row.get(name) for row in args.rows])
+        if total is not None:
+            totals[name] = total
     kept = _sort(args.rows, args.sort_by, args.descending)[: args.limit]
-    sums = {name: _total([row.get(name) for row in args.rows]) for name in columns}
-    totals = {name: total for name, total in sums.items() if total is not None}
     return Table(count=len(args.rows), totals=totals, rows=kept, text=_markdown(columns, kept, args.width))
 
 
@@ -89,14 +98,18 @@ def _sort(rows: Sequence[Row], field: str | None, descending: bool) -> list[Row]
             rest.append(row)
     numbers.sort(key=lambda pair: pair[0], reverse=descending)
     texts.sort(key=lambda pair: pair[0], reverse=descending)
-    return [row for _, row in numbers] + [row for _, row in texts] + rest
+    return [row for _, row in (*numbers, *texts)] + rest
 
 
 def _total(values: Sequence[JsonValue]) -> int | float | None:
     """Return the sum of a column, 0 without rows; None when it holds anything but numbers and gaps."""
-    numbers = [value for value in values if _is_number(value)]
-    summable = all(value is None or _is_number(value) for value in values) and (numbers or not values)
-    if not summable:
+    numbers: list[int | float] = []
+    for value in values:
+        if _is_number(value):
+            numbers.append(value)
+        elif value is not None:
+            return None
+    if values and not numbers:
         return None
     return _rounded(sum(numbers))
 
@@ -115,15 +128,31 @@ def _markdown(columns: Sequence[str], rows: Sequence[Row], width: int) -> str:
     """Return the table with its columns aligned; numbers stand on the right."""
     if not columns:
         return ""
-    cells = [[_text(name) for name in columns], *([_text(row.get(name)) for name in columns] for row in rows)]
-    numeric = [
-        bool(rows) and all(row.get(name) is None or _is_number(row.get(name)) for row in rows) for name in columns
-    ]
-    widths = [max(3, *map(_cell_width, column)) for column in zip(*cells, strict=True)]
+    head = [_text(name) for name in columns]
+    body = [_cells(row, columns) for row in rows]
+
+    # A column is as wide as its widest cell, as far as the whole table fits.
+    numeric = [_is_numeric(name, rows) for name in columns]
+    widths = [max(3, *map(_cell_width, column)) for column in zip(head, *body, strict=True)]
     _narrow(widths, numeric, width - 3 * len(columns) - 1)
-    rule = ["-" * (wide - 1) + (":" if right else "-") for wide, right in zip(widths, numeric, strict=True)]
-    head, *body = [_line(line, widths, numeric) for line in cells]
-    return "\n".join([head, f"| {' | '.join(rule)} |", *body])
+
+    rule: list[str] = []
+    for wide, right in zip(widths, numeric, strict=True):
+        dashes = "-" * (wide - 1)
+        rule.append(f"{dashes}:" if right else f"{dashes}-")
+    lines = [_line(head, widths, numeric), f"| {' | '.join(rule)} |"]
+    lines += [_line(cells, widths, numeric) for cells in body]
+    return "\n".join(lines)
+
+
+def _cells(row: Row, columns: Sequence[str]) -> list[str]:
+    return [_text(row.get(name)) for name in columns]
+
+
+def _is_numeric(name: str, rows: Sequence[Row]) -> bool:
+    """Whether a column holds nothing but numbers and gaps; one without rows is text."""
+    values = [row.get(name) for row in rows]
+    return bool(values) and all(value is None or _is_number(value) for value in values)
 
 
 def _narrow(widths: list[int], numeric: Sequence[bool], room: int) -> None:
@@ -141,7 +170,10 @@ def _line(cells: Sequence[str], widths: Sequence[int], numeric: Sequence[bool]) 
     for text, wide, right in zip(cells, widths, numeric, strict=True):
         cell = _cut(text, wide)
         gap = " " * (wide - _cell_width(cell))
-        padded.append(gap + cell if right else cell + gap)
+        if right:
+            padded.append(gap + cell)
+        else:
+            padded.append(cell + gap)
     return f"| {' | '.join(padded)} |"
 
 
@@ -155,16 +187,20 @@ def _text(value: JsonValue) -> str:
         if abs(value) >= _PLAIN_DIGITS:
             return f"{value:,}"
         return f"{value}"
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    text = value
+    if not isinstance(text, str):
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return _cut(one_line(text).replace("|", "\u00a6"), MAX_CELL_COLUMNS)
 
 
 def _cut(text: str, width: int) -> str:
     """Return a text of at most this width without its middle, since names differ at both ends."""
-    while (over := _cell_width(text) - width) > 0:
+    while True:
+        over = _cell_width(text) - width
+        if over <= 0:
+            return text
         half = (len(text) - over) // 2
         text = f"{text[:half].rstrip()}\u2026{text[half + over + 1 :].lstrip()}"
-    return text
 
 
 def _cell_width(text: str) -> int:

@@ -4,7 +4,7 @@ import asyncio
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -70,33 +70,37 @@ def read_source(source: Source, folder: Path) -> tuple[list[Endpoint], dict[str,
     Raises ToolSetupError naming the document, or the pattern that fits no operation.
     """
     document = _Document(source, folder)
-    chosen = [each for each in document.operations() if any(each.fits(pattern) for pattern in source.operations)]
-    for where, patterns in (
-        ("operations", source.operations),
-        ("effects", source.effects),
-        ("resources", source.resources),
-    ):
-        known = chosen
-        if where == "operations":
-            known = list(document.operations())
-        for pattern in patterns:
-            if not any(each.fits(pattern) for each in known):
-                near = nearest_or_known(pattern, [each.key for each in known])
-                raise ToolSetupError(f"openapi.{source.name}.{where}: no operation fits {pattern!r}{near}")
+    operations = list(document.operations())
+    chosen = [operation for operation in operations if any(map(operation.fits, source.operations))]
+
+    # A pattern that fits nothing is a mistake; those of effects and resources are about the chosen operations.
+    _check_patterns(source, "operations", source.operations, operations)
+    _check_patterns(source, "effects", source.effects, chosen)
+    _check_patterns(source, "resources", source.resources, chosen)
     if len(chosen) > MAX_OPENAPI_OPERATIONS:
         raise ToolSetupError(
             f"openapi.{source.name}: {len(chosen)} operations are too many tools; choose some under `operations`"
         )
-    names = Counter(each.name for each in chosen)
-    endpoints, left_out = [], {}
-    for each in chosen:
+
+    names = Counter(operation.name for operation in chosen)
+    endpoints: list[Endpoint] = []
+    left_out: dict[str, str] = {}
+    for operation in chosen:
         try:
-            if names[each.name] > 1:
-                raise _Unfit(f"{names[each.name]} operations would be called that")
-            endpoints.append(document.endpoint(each))
+            if names[operation.name] > 1:
+                raise _Unfit(f"{names[operation.name]} operations would be called that")
+            endpoints.append(document.endpoint(operation))
         except _Unfit as reason:
-            left_out[printable(each.name, 80)] = one_line(str(reason), MAX_MESSAGE_CHARACTERS)
+            left_out[printable(operation.name, 80)] = one_line(str(reason), MAX_MESSAGE_CHARACTERS)
     return endpoints, left_out
+
+
+def _check_patterns(source: Source, where: str, patterns: Iterable[str], known: "Sequence[_Operation]") -> None:
+    """Raise ToolSetupError for a pattern that fits none of the known operations."""
+    for pattern in patterns:
+        if not any(operation.fits(pattern) for operation in known):
+            near = nearest_or_known(pattern, [operation.key for operation in known])
+            raise ToolSetupError(f"openapi.{source.name}.{where}: no operation fits {pattern!r}{near}")
 
 
 class _Operation:
@@ -105,14 +109,27 @@ class _Operation:
     def __init__(
         self, source: str, method: str, path: str, item: Mapping[str, Any], definition: Mapping[str, Any]
     ) -> None:
-        self.method, self.path, self.item, self.definition = method, path, item, definition
+        self.method = method
+        self.path = path
+        self.item = item
+        self.definition = definition
         self.call = f"{method.upper()} {path}"
         identifier = definition.get("operationId")
-        self.key = identifier if isinstance(identifier, str) else self.call
-        words = (
-            _ODD.sub("_", identifier) if isinstance(identifier, str) else "_".join((method, *re.findall(r"\w+", path)))
-        )
+        if isinstance(identifier, str):
+            self.key = identifier
+            words = _ODD.sub("_", identifier)
+        else:
+            self.key = self.call
+            words = "_".join((method, *re.findall(r"\w+", path)))
         self.name = f"{source}_{words}"
+
+    @property
+    def summary(self) -> str:
+        """What the document says of it, else its method and path."""
+        said = self.definition.get("summary") or self.definition.get("description")
+        if isinstance(said, str):
+            return said
+        return self.call
 
     def fits(self, pattern: str) -> bool:
         return fnmatchcase(self.key, pattern) or fnmatchcase(self.call, pattern)
@@ -135,7 +152,11 @@ class _Document:
     def __init__(self, source: Source, folder: Path) -> None:
         self._source = source
         self._is_remote = source.document.startswith(("http://", "https://"))
-        self._data = _parsed(source, self._fetch() if self._is_remote else _read(source, folder))
+        if self._is_remote:
+            body = self._fetch()
+        else:
+            body = _read(source, folder)
+        self._data = _parsed(source, body)
         self._definitions: dict[str, _Definition] = {}
 
     def _fetch(self) -> bytes:
@@ -144,7 +165,9 @@ class _Document:
                 answer = await exchange(Request("GET", self._source.document), MAX_OPENAPI_BYTES)
             if answer.status != 200:
                 raise _wrong(self._source, f"the server answers {answer.status}, {answer.location or 'without it'}")
-            return b"" if answer.truncated else answer.body
+            if answer.truncated:
+                return b""
+            return answer.body
 
         try:
             return asyncio.run(fetch())
@@ -167,58 +190,67 @@ class _Document:
             raise _Unfit("that cannot be a tool's name, which has at most 64 letters, digits and _")
         properties, required, query, path = self._parameters(operation)
         headers = dict(source.headers)
-        if kind := self._add_body(operation, properties, required):
+        kind = self._add_body(operation, properties, required)
+        if kind:
             headers = {"Content-Type": kind, **headers}
         own = {"type": "object", "properties": properties, "required": required}
         arguments = self._with_definitions(own)
-        if flaw := flaw_of(arguments):
+        flaw = flaw_of(arguments)
+        if flaw:
             raise _Unfit(flaw)
-        usual: Effect = "read" if method in _READS else "write"
-        said = operation.definition.get("summary") or operation.definition.get("description")
+
+        fields: dict[str, Any] = {
+            "name": operation.name,
+            "description": one_line(operation.summary, MAX_MESSAGE_CHARACTERS),
+            "method": method.upper(),
+            "url": self._url(operation, path),
+            "arguments": {**own, "$defs": _chains(arguments.get("$defs", {}))},
+            "query": tuple(query),
+            "headers": headers,
+            "effect": _first_fit(operation, source.effects),
+            "timeout": f"{source.timeout * 1000:.0f}ms",
+            "max_bytes": source.max_bytes,
+            "resource": _first_fit(operation, source.resources),
+        }
+        if method not in _BODILESS:
+            fields["body"] = BODY
+        if method not in _READS:
+            fields["idempotency_header"] = source.idempotency_header
+        if not fields["effect"]:
+            fields["effect"] = "read" if method in _READS else "write"
         try:
-            endpoint = Endpoint.model_validate(
-                {
-                    "name": operation.name,
-                    "description": one_line(said if isinstance(said, str) else operation.call, MAX_MESSAGE_CHARACTERS),
-                    "method": method.upper(),
-                    "url": self._url(operation, path),
-                    "arguments": {**own, "$defs": _chains(arguments.get("$defs", {}))},
-                    "query": tuple(query),
-                    "body": None if method in _BODILESS else BODY,
-                    "headers": headers,
-                    "effect": _first_fit(operation, source.effects) or usual,
-                    "timeout": f"{source.timeout * 1000:.0f}ms",
-                    "max_bytes": source.max_bytes,
-                    "idempotency_header": source.idempotency_header if method not in _READS else None,
-                    "resource": _first_fit(operation, source.resources),
-                }
-            )
+            endpoint = Endpoint.model_validate(fields)
         except ValidationError as error:
             raise _Unfit(": ".join(filter(None, first_error(error)))) from None
         return endpoint.model_copy(update={"arguments": arguments})  # shared schemas are checked already, once
 
     def _parameters(self, operation: _Operation) -> tuple[dict[str, Any], list[str], list[str], str]:
         """Return the schemas of the arguments, which are required, which are in the query, and the path with them."""
+        # A parameter of the operation takes the place of one that all operations of this path have.
         parameters: dict[tuple[str, str], Any] = {}
-        for each in (*_list(operation.item.get("parameters")), *_list(operation.definition.get("parameters"))):
-            found = _object(self._resolved(each))
-            parameters[str(found.get("in")), str(found.get("name"))] = found
+        for written in (*_list(operation.item.get("parameters")), *_list(operation.definition.get("parameters"))):
+            parameter = _object(self._resolved(written))
+            place = (str(parameter.get("in")), str(parameter.get("name")))
+            parameters[place] = parameter
+
         properties: dict[str, Any] = {}
         required: list[str] = []
         query: list[str] = []
         path = operation.path
-        for (location, name), each in parameters.items():
+        for (location, name), parameter in parameters.items():
             argument = name
             if location == "path":
                 argument = _ODD.sub("_", name)
-            why = self._unsendable(location, name, each)
+            why = self._unsendable(location, name, parameter)
             if why or argument in properties:
-                if each.get("required") and not self._is_sent_anyway(location, name):
+                if parameter.get("required") and not self._is_sent_anyway(location, name):
                     raise _Unfit(why or f"two of its parameters are called {argument!r}")
                 continue
-            schema = self._schema(each.get("schema", {}))
-            properties[argument] = {**({"description": each["description"]} if "description" in each else {}), **schema}
-            if each.get("required") or location == "path":
+            schema = self._schema(parameter.get("schema", {}))
+            if "description" in parameter:
+                schema = {"description": parameter["description"], **schema}
+            properties[argument] = dict(schema)
+            if parameter.get("required") or location == "path":
                 required.append(argument)
             if location == "query":
                 query.append(argument)
@@ -233,35 +265,43 @@ class _Document:
         """Return why a call cannot send a parameter, nothing if it can."""
         if location not in ("path", "query"):
             return f"it needs the {location} {name!r}; give that under `headers`"
-        usual = {"path": "simple", "query": "form"}[location]
+        usual_style = "simple" if location == "path" else "form"
+        is_usual = "content" not in parameter and parameter.get("style", usual_style) == usual_style
         schema = _object(self._resolved(parameter.get("schema", {})))
-        is_list = schema.get("type") in ("array", "object")
-        spread = parameter.get("explode", location == "query") is True and schema.get("type") == "array"
-        if "content" in parameter or parameter.get("style", usual) != usual or (is_list and not spread):
+        kind = schema.get("type")
+        if kind == "array":  # the values of a list stand one by one, as they do in a query unless it says otherwise
+            is_usual = is_usual and parameter.get("explode", location == "query") is True
+        if not is_usual or kind == "object":
             return f"it needs the parameter {name!r} in a form that is not supported"
         return ""
 
     def _is_sent_anyway(self, location: str, name: str) -> bool:
         """Whether a header is sent with every call, or is not meant as a parameter."""
-        known = (*_IGNORED_HEADERS, *(each.lower() for each in self._source.headers))
-        return location == "header" and name.lower() in known
+        if location != "header":
+            return False
+        sent = [header.lower() for header in self._source.headers]
+        return name.lower() in (*_IGNORED_HEADERS, *sent)
 
     def _add_body(self, operation: _Operation, properties: dict[str, Any], required: list[str]) -> str:
         """Add the argument for the body, if there is one; return its type if that is JSON under another name."""
         body = _object(self._resolved(operation.definition.get("requestBody", {})))
         content = _object(body.get("content"))
-        kinds = {kind.partition(";")[0].strip().lower(): kind for kind in content}
-        kind = next((each for each in kinds if each == "application/json" or each.endswith("+json")), "")
-        if not kind or operation.method in _BODILESS:
+        kinds = {written.partition(";")[0].strip().lower(): written for written in content}
+        json_kinds = [kind for kind in kinds if kind == "application/json" or kind.endswith("+json")]
+        if not json_kinds or operation.method in _BODILESS:
             if body.get("required"):
                 raise _Unfit(f"it needs a body of the type {', '.join(kinds) or 'unknown'}; only JSON can be sent")
             return ""
         if BODY in properties:
             raise _Unfit("one of its parameters is called `body`, as its body is")
-        properties[BODY] = self._schema(_object(content[kinds[kind]]).get("schema", {}))
+        kind = json_kinds[0]
+        media = _object(content[kinds[kind]])
+        properties[BODY] = self._schema(media.get("schema", {}))
         if body.get("required"):
             required.append(BODY)
-        return kind if kind != "application/json" else ""
+        if kind == "application/json":
+            return ""
+        return kind
 
     def _schema(self, schema: Any) -> Any:
         """Return a schema of the document as plans have them, without what is only in answers. The keywords that no
@@ -269,21 +309,26 @@ class _Document:
         """
         if not isinstance(schema, dict):
             return schema if isinstance(schema, bool) else {}
-        if isinstance(reference := schema.get("$ref"), str):
+        reference = schema.get("$ref")
+        if isinstance(reference, str):
             if not reference.startswith(_SCHEMAS):
                 raise _Unfit(f"it refers to {reference!r}, which is not among the document's own schemas")
             return {"$ref": "#/$defs/" + reference.removeprefix(_SCHEMAS)}
+
         kept: dict[str, Any] = {}
         for name, value in schema.items():
             if name == "properties" and isinstance(value, dict):
-                kept[name] = {key: self._schema(each) for key, each in value.items() if not _is_answer(each)}
+                kept[name] = {key: self._schema(part) for key, part in value.items() if not _is_answer(part)}
             elif name in ("anyOf", "oneOf", "allOf") and isinstance(value, list) and value:
-                kept[name] = [self._schema(each) for each in value]
+                kept[name] = [self._schema(part) for part in value]
             elif name in ("items", "additionalProperties"):
                 kept[name] = self._schema(value)
             elif name not in ("$defs", "properties") and not any(unknown_keywords({name: value})):
                 kept[name] = value
-        hidden = [key for key, each in _object(schema.get("properties")).items() if _is_answer(each)]
+
+        # What is only in answers is not required of a call.
+        properties = _object(schema.get("properties"))
+        hidden = [key for key, part in properties.items() if _is_answer(part)]
         if isinstance(kept.get("required"), list):
             kept["required"] = [name for name in kept["required"] if name not in hidden]
         if schema.get("nullable") is True and isinstance(kept.get("type"), str):
@@ -319,7 +364,8 @@ class _Document:
             references = tuple(dict.fromkeys(_references(converted)))
             alone = converted
             if isinstance(converted, dict):  # each of those that it refers to is checked alone
-                alone = {**converted, "$defs": {reference: {} for reference in references}}
+                definitions: dict[str, Any] = {reference: {} for reference in references}
+                alone = {**converted, "$defs": definitions}
             problem = ""
             for where, why in unknown_keywords(alone, ("$defs", name)):
                 problem = f"{place_of(where)}: {why}"
@@ -350,7 +396,8 @@ class _Document:
         url = server + path
         if not path.startswith("/") or urlsplit(url)[:2] != urlsplit(server)[:2]:
             raise _Unfit(f"its path {operation.path!r} does not begin with /, or leads to another host")
-        if any(unquote(part) in (".", "..") for part in re.split(r"[/\\]", urlsplit(url).path)):
+        parts = re.split(r"[/\\]", urlsplit(url).path)
+        if any(unquote(part) in (".", "..") for part in parts):
             raise _Unfit(f"its path {operation.path!r} has . or .. in it, and would leave its place")
         return url
 
@@ -361,12 +408,20 @@ class _Document:
         source = self._source
         if source.url is not None:
             return source.url.rstrip("/")
-        places = (operation.definition.get("servers"), operation.item.get("servers"), self._data.get("servers"))
-        server = _object(next((each[0] for each in places if isinstance(each, list) and each), {"url": "/"}))
+        # The operation's own servers come before those of its path, and those before the document's.
+        server: dict[str, Any] = {"url": "/"}
+        for level in (operation.definition, operation.item, self._data):
+            servers = level.get("servers")
+            if isinstance(servers, list) and servers:
+                server = _object(servers[0])
+                break
         variables = _object(server.get("variables"))
-        url = _SLOT.sub(
-            lambda slot: str(_object(variables.get(slot[1])).get("default", "")), str(server.get("url", "/"))
-        )
+
+        def default_of(slot: re.Match[str]) -> str:
+            variable = _object(variables.get(slot[1]))
+            return str(variable.get("default", ""))
+
+        url = _SLOT.sub(default_of, str(server.get("url", "/")))
         if self._is_remote:
             url = urljoin(source.document, url)
         if not url.startswith(("http://", "https://")):
@@ -380,7 +435,7 @@ def _chains(definitions: Mapping[str, Any]) -> dict[str, Any]:
     """Return of shared schemas only which of them is another one: what is to be checked of all of them together."""
     chains: dict[str, Any] = {}
     for name, schema in definitions.items():
-        parts = schema if isinstance(schema, dict) else {}
+        parts = _object(schema)
         chains[name] = {key: parts[key] for key in ("$ref", "anyOf", "oneOf", "allOf") if key in parts}
     return chains
 
@@ -422,7 +477,10 @@ def _references(value: Any) -> Iterator[str]:
 
 
 def _first_fit(operation: _Operation, table: Mapping[str, Any]) -> Any:
-    return next((value for pattern, value in table.items() if operation.fits(pattern)), None)
+    for pattern, value in table.items():
+        if operation.fits(pattern):
+            return value
+    return None
 
 
 def _is_answer(schema: Any) -> bool:
