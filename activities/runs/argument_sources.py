@@ -118,23 +118,30 @@ class SourceTracer:
         """Trace a call that the plan has: by its references."""
         traced = Traced()
         for where, value in dependencies.arguments_of(node):
-            for path, leaf in leaves(value, where[where.index("args") + 1 :] if "args" in where else where[-1:]):
+            argument = where[-1:]
+            if "args" in where:
+                argument = where[where.index("args") + 1 :]
+            for path, leaf in leaves(value, argument):
                 self._trace_leaf(traced, node, unit, place_text(path), leaf)
         for name in dependencies.inputs_of(node):
             for call, place in self._behind(Reference(name)):
                 traced.add(name, "text", call, place)
         turn = dependencies.turn_of(node)
-        for reference in references_in(turn.results) if turn is not None else ():
-            for call, place in self._behind(reference):
-                traced.add("turn", "text", call, place)
+        if turn is not None:
+            for reference in references_in(turn.results):
+                for call, place in self._behind(reference):
+                    traced.add("turn", "text", call, place)
         return _before(traced, number)
 
     def of_made(self, number: int, arguments: Any) -> Traced:
         """Trace a call that has only values: by equal ones."""
-        traced, began = Traced(), self._calls[number].began
+        traced = Traced()
+        began = self._calls[number].began
         for path, leaf in islice(leaves(arguments), MAX_COMPARED_LEAVES):
             argument = place_text(path)
-            known = self._seen.get(encode(leaf), ()) if _is_telling(leaf) else ()
+            known: Sequence[_Place] = ()
+            if _is_telling(leaf):
+                known = self._seen.get(encode(leaf), ())
             ended_before = bisect_right(known, began, key=_end_of)
             if ended_before:
                 source = known[ended_before - 1]
@@ -164,13 +171,17 @@ class SourceTracer:
             return
         is_whole = isinstance(leaf, str) and parse_reference(leaf) is not None
         for reference in references:
-            path = path_text(reference.path).removeprefix(".")
-            if reference.node in ("goal", "input") and reference.node not in dependencies.names_in(node):
-                origin: Origin = "goal" if reference.node == "goal" else "input"
-                traced.add(argument, origin if is_whole else "text", path=path)
+            origin: Origin = "output"
+            is_own = reference.node in ("goal", "input") and reference.node not in dependencies.names_in(node)
+            if is_own:
+                origin = "goal" if reference.node == "goal" else "input"
+            if not is_whole:
+                origin = "text"
+            if is_own:
+                traced.add(argument, origin, path=path_text(reference.path).removeprefix("."))
                 continue
             for call, place in self._in_map(reference, node, unit) or self._behind(reference):
-                traced.add(argument, "output" if is_whole else "text", call, place)
+                traced.add(argument, origin, call, place)
 
     def _in_map(self, reference: Reference, node: Node, unit: Unit) -> list[tuple[int, str]]:
         """Return (call, place in its output) for a name that means something in a map's `do` alone."""
@@ -178,7 +189,9 @@ class SourceTracer:
             return []
         if reference.node != node.as_:
             call = self._by_node.at(f"{unit.id}[{unit.item}].{reference.node}")
-            return [] if call is None else [(call, path_text(reference.path).removeprefix("."))]
+            if call is None:
+                return []
+            return [(call, path_text(reference.path).removeprefix("."))]
         over = parse_reference(node.over)
         if over is None:
             return []
@@ -198,8 +211,12 @@ class SourceTracer:
                 if first is None or first == item:
                     found.append((number, path_text(rest).removeprefix(".")))
         elif isinstance(node, JoinNode) and levels:
-            names = node.inputs if first is None else node.inputs[first : first + 1]
-            inside = rest[1:] if rest[:1] == ("value",) else rest
+            names = node.inputs
+            if first is not None:
+                names = node.inputs[first : first + 1]
+            inside = rest
+            if rest[:1] == ("value",):
+                inside = rest[1:]
             for name in names:
                 found += self._behind(Reference(name, inside), levels - 1)
         return found[:MAX_CALLS_BEHIND]
@@ -256,11 +273,13 @@ def _is_telling(leaf: Any) -> bool:
     """Whether an equal value elsewhere is hardly there by chance."""
     if isinstance(leaf, str):
         return len(leaf) >= LEAST_CHARACTERS
-    return isinstance(leaf, int | float) and not isinstance(leaf, bool) and abs(leaf) >= LEAST_NUMBER
+    if isinstance(leaf, bool) or not isinstance(leaf, int | float):
+        return False
+    return abs(leaf) >= LEAST_NUMBER
 
 
 def _before(traced: Traced, number: int) -> Traced:
     """Return what was traced without what did not come before: after a repair a call may be older than its source."""
-    traced.sources = [each for each in traced.sources if each.call is None or each.call < number]
+    traced.sources = [source for source in traced.sources if source.call is None or source.call < number]
     traced.uses = {call: None for call in traced.uses if call < number}
     return traced

@@ -1,6 +1,6 @@
 """Checks plans, and compiles those that can run: too long for the workflow, and it reads and writes artifacts."""
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -100,17 +100,24 @@ class PlanChecker:
         if call.plan is not None:
             return await self.check_draft(run, call.plan)
         draft = await self.library.value(run_prefix, call.draft)
-        checked = await self.check_draft(run, draft, await self._progress(run_prefix, call) if call.base else None)
-        if not checked.problems:
-            marker, draft_name = plan_marker(call.run_context), call.draft.encode()
-            if await self.store.mark(run_prefix, marker, draft_name) != draft_name:
-                # A person has rejected the plan before. A reset and a fork begin with this one, and not with that.
-                await self.store.unmark(run_prefix, marker)
-                await self.store.mark(run_prefix, marker, draft_name)
+        progress = None
+        if call.base:
+            progress = await self._progress(run_prefix, call)
+        checked = await self.check_draft(run, draft, progress)
+        if checked.problems:
+            return checked
+
+        marker = plan_marker(call.run_context)
+        draft_name = call.draft.encode()
+        if await self.store.mark(run_prefix, marker, draft_name) != draft_name:
+            # A person has rejected the plan before. A reset and a fork begin with this one, and not with that.
+            await self.store.unmark(run_prefix, marker)
+            await self.store.mark(run_prefix, marker, draft_name)
         return checked
 
     async def _progress(self, run_prefix: str, call: DraftCall) -> Progress:
-        return Progress(await self.library.plan(run_prefix, call.base), call.base, call.refs)
+        plan = await self.library.plan(run_prefix, call.base)
+        return Progress(plan, call.base, call.refs)
 
     async def begin(
         self, run_prefix: str, digest: str, prefix: PlanPrefix, nodes: list[dict[str, Any]], base: str = ""
@@ -123,7 +130,9 @@ class PlanChecker:
             return None  # the whole plan will be refused
         if not prefix.add(nodes, run.context.tools):
             return None
-        progress = Progress(await self.library.plan(run_prefix, base), base) if base else None
+        progress = None
+        if base:
+            progress = Progress(await self.library.plan(run_prefix, base), base)
         checked = await self._checked(run, prefix.plan(), progress)
         if checked.problems:
             return None
@@ -135,7 +144,8 @@ class PlanChecker:
         return CheckResult(plan=call.plan, execution_plan=checked.execution_plan, warnings=checked.warnings)
 
     async def _run(self, prefix: str, digest: str) -> Run:
-        return Run(prefix, digest, await self.library.run_context(prefix, digest))
+        context = await self.library.run_context(prefix, digest)
+        return Run(prefix, digest, context)
 
     async def check_draft(
         self, run: Run, data: Any, progress: Progress | None = None, *, of_item: bool = False
@@ -147,23 +157,31 @@ class PlanChecker:
             plan = parse_plan(data)
         except InvalidPlan as error:
             return refused(error.problems)
-        longer = continued(progress.plan.plan, plan) if progress is not None else None
+        longer = None
+        if progress is not None:
+            longer = continued(progress.plan.plan, plan)
         return await self._checked(run, longer or plan, progress, continues=longer is not None, every_tool=of_item)
 
     async def check_tool_calls(self, run_prefix: str, call: ToolLoopCall) -> CheckResult:
         """Go on with the tool calls, or the summaries, that a model asks for: each call is checked by itself."""
-        run, base = await self._run(run_prefix, call.run_context), await self.library.plan(run_prefix, call.base)
-        longer = _with_calls(base, run.context, call, await self.library.value(run_prefix, call.draft))
+        run = await self._run(run_prefix, call.run_context)
+        base = await self.library.plan(run_prefix, call.base)
+        asked = await self.library.value(run_prefix, call.draft)
+        longer = _with_calls(base, run.context, call, asked)
         try:
-            return CheckResult(page=await page_after(self.library, compiler_of, run.prefix, call.base, longer))
+            page = await page_after(self.library, compiler_of, run.prefix, call.base, longer)
         except PlanTooLarge as error:
             return CheckResult(problems=(str(error),))
+        return CheckResult(page=page)
 
     async def check_replan(self, run_prefix: str, call: ReplanCall) -> CheckResult:
         """Check a plan with what a joiner wants to add. A request for nothing new is refused: it leads nowhere."""
-        run, progress = await self._run(run_prefix, call.run_context), await self._progress(run_prefix, call)
-        base, delta = progress.plan.plan, Delta.of(await self.library.value(run_prefix, call.draft))
-        if beyond := await model_problems(self.read, delta.nodes, run.context.models):
+        run = await self._run(run_prefix, call.run_context)
+        progress = await self._progress(run_prefix, call)
+        base = progress.plan.plan
+        delta = Delta.of(await self.library.value(run_prefix, call.draft))
+        beyond = await model_problems(self.read, delta.nodes, run.context.models)
+        if beyond:
             return CheckResult(problems=tuple(beyond))
         merged = merge(base, delta)
         if not isinstance(merged, Plan):
@@ -171,42 +189,49 @@ class PlanChecker:
         checked = await self._checked(run, merged, progress)
         if checked.problems:
             names = [node.id for node in merged.nodes]
-            return CheckResult(problems=tuple(with_line_numbers(problem, names) for problem in checked.problems))
+            problems = [with_line_numbers(problem, names) for problem in checked.problems]
+            return CheckResult(problems=tuple(problems))
         if same_plan(base, merged):
             return refused((Problem("same_plan", (), "the new nodes only repeat calls that were made already"),))
         return checked
 
     async def check_script(self, run_prefix: str, call: ScriptCall) -> CheckResult:
         """Check another script for a program, and keep the program with it as a plan of its own."""
-        run, base = await self._run(run_prefix, call.run_context), await self.library.plan(run_prefix, call.base)
+        run = await self._run(run_prefix, call.run_context)
+        base = await self.library.plan(run_prefix, call.base)
         program = base.node(call.node)
         assert isinstance(program, ProgramNode)
         node = program.model_copy(update={"script": call.script})
-        plan, catalogue = base.plan.model_copy(update={"nodes": (node,)}), run.context.catalogue
-        problems = [found async for found in self._program_problems(plan, catalogue)]
-        problems = problems or [found async for found in self._type_problems(plan, catalogue)]
-        doubts = [found for found in problems if found.code == DOUBT]
-        if len(doubts) < len(problems):
-            return refused(tuple(_of_script(problem) for problem in problems if problem.code != DOUBT))
+        plan = base.plan.model_copy(update={"nodes": (node,)})
+
+        # Types are only worth a look in a script that can run.
+        problems = await self._program_problems(plan, run.context.catalogue)
+        if not problems:
+            problems = await self._type_problems(plan, run.context.catalogue)
+        wrong, doubts = _parted([_of_script(problem) for problem in problems])
+        if wrong:
+            return refused(wrong)
+
         quote = await quote_in_plan(self.read, node, run.context, base.inputs)
         spec = replace(base.spec(call.node), script="", quote=quote)
         packed = ExecutionPlan([spec], []).pack()
         fields = {name: getattr(base, name) for name in StoredPlan.model_fields}  # a copy would keep what is cached
-        edited = StoredPlan.model_construct(
-            **fields | {"plan": plan, "execution_plan": packed, "repeat_writes": call.repeat_writes}
-        )
-        warnings = tuple(str(_of_script(doubt)) for doubt in doubts)
-        kept = await self.library.keep(run.prefix, edited)
-        return CheckResult(plan=kept, execution_plan=packed, warnings=warnings)
+        fields["plan"] = plan
+        fields["execution_plan"] = packed
+        fields["repeat_writes"] = call.repeat_writes
+        kept = await self.library.keep(run.prefix, StoredPlan.model_construct(**fields))
+        return CheckResult(plan=kept, execution_plan=packed, warnings=tuple(map(str, doubts)))
 
     async def check_answer(self, run_prefix: str, call: AnswerCall) -> CheckResult:
         """Check what a person gives as the result of a model call."""
-        base, unit = await self.library.plan(run_prefix, call.base), parse_unit(call.node)
+        base = await self.library.plan(run_prefix, call.base)
+        unit = parse_unit(call.node)
         work = work_at(base.node(unit.id), unit)
-        schema = work.output_schema if isinstance(work, ModelCall) else None
-        wrong = violations(call.answer, schema, ("value",)) if schema else ()
-        sentences = tuple(f"{place_of(where)}: {sentence}" for where, sentence in wrong)
-        return CheckResult(problems=sentences[:MAX_SHOWN_PROBLEMS])
+        if not isinstance(work, ModelCall) or not work.output_schema:
+            return CheckResult()
+        wrong = violations(call.answer, work.output_schema, ("value",))
+        sentences = [f"{place_of(where)}: {sentence}" for where, sentence in wrong]
+        return CheckResult(problems=tuple(sentences[:MAX_SHOWN_PROBLEMS]))
 
     async def _checked(
         self,
@@ -218,16 +243,18 @@ class PlanChecker:
         every_tool: bool = False,
     ) -> CheckResult:
         """Check and compile a plan. After some progress it `continues` the plan so far, or takes its place."""
-        progress = progress if continues else None
+        if not continues:
+            progress = None
         links = [dependencies.links_of(node) for node in plan.nodes]
         problems = await self._problems(run.context, plan, links, every_tool=every_tool or progress is not None)
-        doubts = [found for found in problems if found.code == DOUBT]
-        if len(doubts) < len(problems):
-            return refused((*_unavailable(plan, run.context), *(each for each in problems if each.code != DOUBT)))
+        wrong, doubts = _parted(problems)
+        if wrong:
+            return refused([*_unavailable(plan, run.context), *wrong])
         execution_plan = await self._compiled(run, plan, links)
         if len(execution_plan) > MAX_EXECUTION_PLAN_BYTES:
             size = f"the plan is {len(execution_plan):,} bytes packed; use `map` for repeated nodes"
             return refused((Problem("too_large", (), size),))
+
         warnings = (
             *_warnings(plan),
             *map(str, doubts[:MAX_SHOWN_PROBLEMS]),
@@ -238,10 +265,12 @@ class PlanChecker:
         )
         checked = _stored(run, plan, execution_plan, warnings)
         digest = await self.library.keep(run.prefix, checked)
-        if progress is None:
-            taken = plan_forecast(plan, ExecutionPlan.unpack(execution_plan)) if run.context.approve_plan else ""
-            return CheckResult(plan=digest, execution_plan=execution_plan, warnings=warnings, forecast=taken)
-        return await self._page(run.prefix, digest, checked, progress)
+        if progress is not None:
+            return await self._page(run.prefix, digest, checked, progress)
+        takes = ""
+        if run.context.approve_plan:
+            takes = plan_forecast(plan, ExecutionPlan.unpack(execution_plan))
+        return CheckResult(plan=digest, execution_plan=execution_plan, warnings=warnings, forecast=takes)
 
     async def _problems(
         self, run_context: RunContext, plan: Plan, links: Sequence[Links], *, every_tool: bool
@@ -249,13 +278,18 @@ class PlanChecker:
         """Return what is wrong with a plan, or else what its types make doubtful. With `every_tool` it may use those
         that are not there now: its beginning may have used them.
         """
-        catalogue = list(run_context.tools.values()) if every_tool else run_context.catalogue
+        catalogue = run_context.catalogue
+        if every_tool:
+            catalogue = list(run_context.tools.values())
         problems = problems_of(plan, catalogue, models=self.models.providers, links=links)
         problems += input_problems(plan, run_context.inputs)
         problems += media_problems(run_context.models, plan, bind_inputs(plan, run_context.inputs))
-        problems += [found async for found in self._program_problems(plan, run_context.catalogue)]
-        problems += price_problems(run_context.models, plan) if run_context.priced else ()
-        return problems or [found async for found in self._type_problems(plan, run_context.catalogue)]
+        problems += await self._program_problems(plan, run_context.catalogue)
+        if run_context.priced:
+            problems += price_problems(run_context.models, plan)
+        if problems:
+            return problems
+        return await self._type_problems(plan, run_context.catalogue)
 
     async def _page(self, run_prefix: str, digest: str, checked: StoredPlan, progress: Progress) -> CheckResult:
         """Return what a checked plan has behind that which has run so far."""
@@ -263,38 +297,47 @@ class PlanChecker:
             facts, awaits = await self._new_facts(run_prefix, progress, checked.wanted)
         except FactTooLarge as error:
             return refused((Problem("facts", (), str(error)),))
-        whole, old = ExecutionPlan.unpack(checked.execution_plan), [node.id for node in progress.plan.plan.nodes]
-        waited = [spec for spec in whole.specs[: len(old)] if spec.id in awaits]
-        fallbacks = {spec.id: spec.fallback[2] for spec in waited if spec.fallback is not None}
+        whole = ExecutionPlan.unpack(checked.execution_plan)
+        old = [node.id for node in progress.plan.plan.nodes]
+        fallbacks: dict[str, dict[str, Any]] = {}
+        for spec in whole.specs[: len(old)]:
+            if spec.id in awaits and spec.fallback is not None:
+                _, _, facts_of_fallback = spec.fallback
+                fallbacks[spec.id] = facts_of_fallback
         page = page_of_plan(digest, progress.digest, whole, old)
         page = page.model_copy(update={"facts": facts, "fallbacks": fallbacks})
         return CheckResult(page=page, awaits=awaits, warnings=checked.warnings)
 
-    async def _type_problems(self, plan: Plan, catalogue: list[dict[str, Any]]) -> AsyncIterator[Problem]:
-        """Yield what the types of a plan's scripts do not allow, and what is only suspected, with the code DOUBT."""
+    async def _type_problems(self, plan: Plan, catalogue: list[dict[str, Any]]) -> list[Problem]:
+        """Return what the types of a plan's scripts do not allow, and what is only suspected, with the code DOUBT."""
         programs = list(programs_of(plan))
-        stubs = await ask(self.read, "stubs", catalogue) if programs else ""
+        if not programs:
+            return []
+        stubs = await ask(self.read, "stubs", catalogue)
+        problems: list[Problem] = []
         for place, node in programs:
-            doubts = [
-                Problem(*found) for found in await ask(self.read, "doubts", node.script, _named(node.script, catalogue))
-            ]
-            for problem in (*doubts, *await self.interpreter.type_problems(node.script, stubs)):
-                yield problem_at(place, Problem(problem.code, ("script", *problem.where), problem.message), node.script)
+            doubts = await ask(self.read, "doubts", node.script, _named(node.script, catalogue))
+            in_script = [Problem(*doubt) for doubt in doubts]
+            in_script += await self.interpreter.type_problems(node.script, stubs)
+            for problem in in_script:
+                in_node = Problem(problem.code, ("script", *problem.where), problem.message)
+                problems.append(problem_at(place, in_node, node.script))
+        return problems
 
-    async def _program_problems(self, plan: Plan, catalogue: list[dict[str, Any]]) -> AsyncIterator[Problem]:
-        """Yield what is wrong with the scripts of a plan and their arguments: `program_problems`, read elsewhere."""
+    async def _program_problems(self, plan: Plan, catalogue: list[dict[str, Any]]) -> list[Problem]:
+        """Return what is wrong with the scripts of a plan and their arguments: `program_problems`, read elsewhere."""
+        problems: list[Problem] = []
         for place, node in programs_of(plan):
-            for problem in policy_problems(node):
-                yield problem_at(place, problem, node.script)
+            problems += [problem_at(place, problem, node.script) for problem in policy_problems(node)]
+            tools = _named(node.script, catalogue)
             try:
-                found = await ask(
-                    self.read, "problems", node.script, list(node.arguments), _named(node.script, catalogue)
-                )
+                in_script = await ask(self.read, "problems", node.script, list(node.arguments), tools)
             except Unreadable as error:
                 large = problem_of(error)
-                found = [(large.code, ("script", *large.where), large.message)]
-            for code, where, message in found:
-                yield problem_at(place, Problem(code, tuple(where), message), node.script)
+                in_script = [(large.code, ("script", *large.where), large.message)]
+            for code, where, message in in_script:
+                problems.append(problem_at(place, Problem(code, tuple(where), message), node.script))
+        return problems
 
     async def _new_facts(
         self, run_prefix: str, progress: Progress, wanted: dict[str, list[str]]
@@ -303,16 +346,19 @@ class PlanChecker:
 
         Raises FactTooLarge.
         """
-        facts, awaits = {}, []
+        facts: dict[str, dict[str, Any]] = {}
+        awaits: list[str] = []
         for node in progress.plan.plan.nodes:
-            name, names = node.id, facts_of_conditions(wanted.get(node.id, []))
+            name = node.id
+            names = facts_of_conditions(wanted.get(name, []))
             if names == facts_of_conditions(progress.plan.wanted.get(name, [])):
                 continue
             if name not in progress.refs:
                 awaits.append(name)
                 continue
+            value = await self.library.value(run_prefix, progress.refs[name])
             try:
-                facts[name] = facts_of(await self.library.value(run_prefix, progress.refs[name]), names)
+                facts[name] = facts_of(value, names)
             except FactTooLarge as error:
                 raise FactTooLarge(f"a condition tests `${name}`, but {error}") from None
         return facts, tuple(awaits)
@@ -321,8 +367,9 @@ class PlanChecker:
         kept: list[bytes] = []
 
         def keep(value: Any) -> tuple[str, int]:
-            kept.append(encode(value))
-            return digest_of(kept[-1]), len(kept[-1])
+            body = encode(value)
+            kept.append(body)
+            return digest_of(body), len(body)
 
         compiled = compiler_of(plan, run.context, keep).execution_plan(None, links)
         inputs = bind_inputs(plan, run.context.inputs)
@@ -403,28 +450,46 @@ def _with_calls(base: StoredPlan, run_context: RunContext, call: ToolLoopCall, b
     )
 
 
+def _parted(problems: Sequence[Problem]) -> tuple[list[Problem], list[Problem]]:
+    """Return what is wrong, and what is only in doubt: doubts are warnings of a plan that may run."""
+    wrong: list[Problem] = []
+    doubts: list[Problem] = []
+    for problem in problems:
+        if problem.code == DOUBT:
+            doubts.append(problem)
+        else:
+            wrong.append(problem)
+    return wrong, doubts
+
+
 def _of_script(problem: Problem) -> Problem:
     """Return a problem of the only node of a plan as one of its script: without the node's place."""
     if problem.where[:1] == ("line",):
         return problem
-    _, _, field, *rest = problem.where
-    return Problem(problem.code, tuple(rest) if field == "script" else (field, *rest), problem.message)
+    _, _, *place = problem.where
+    if place[0] == "script":
+        place = place[1:]
+    return Problem(problem.code, tuple(place), problem.message)
 
 
 def _named(script: str, catalogue: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the tools by name, with what those take and give that the script may name."""
-    of_use = ("schema", "output_schema", "large")
-    return {
-        tool["name"]: {name: tool.get(name) for name in of_use} if tool["name"] in script else None
-        for tool in catalogue
-    }
+    """Return the tools by name. Only a tool that the script may name comes with its schemas: they are long."""
+    tools: dict[str, Any] = {}
+    for entry in catalogue:
+        name = entry["name"]
+        tools[name] = None
+        if name in script:
+            tools[name] = {key: entry.get(key) for key in ("schema", "output_schema", "large")}
+    return tools
 
 
 def _real(docs: str | None) -> str | None:
-    return str(Path(docs).resolve()) if docs else None
+    if not docs:
+        return None
+    return str(Path(docs).resolve())
 
 
-def refused(problems: tuple[Problem, ...]) -> CheckResult:
+def refused(problems: Sequence[Problem]) -> CheckResult:
     """Return problems as a check's result."""
     sentences = [str(problem) for problem in problems[:MAX_SHOWN_PROBLEMS]]
     if len(problems) > MAX_SHOWN_PROBLEMS:
@@ -445,5 +510,9 @@ def _absences(run_context: RunContext) -> tuple[str, ...]:
 
 
 def _warnings(plan: Plan) -> tuple[str, ...]:
-    width = forecast.width(plan) if len(plan.nodes) > _WIDE else 0
-    return (f"{width} nodes may be ready at once; a `map` says the same in one node",) if width > _WIDE else ()
+    if len(plan.nodes) <= _WIDE:
+        return ()
+    width = forecast.width(plan)
+    if width <= _WIDE:
+        return ()
+    return (f"{width} nodes may be ready at once; a `map` says the same in one node",)

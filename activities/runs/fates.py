@@ -61,28 +61,46 @@ class EarlierCalls:
             is_of_it = program is None or graph.program_of(unit) == program
             if not _is_call(state, unit) or not is_of_it or is_replaced(state, unit):
                 continue
-            kind, message = state.notes.get(unit, ("", ""))
-            error = f"{kind}: {message}" if kind else ""
-            known = state.status[unit], error, state.shown(unit), state.ended_at.get(unit, 0)
-            self.calls.append(EarlierCall(unit, spec, *known))
-        self.by_mark = {call.spec.key: call for call in self.calls if call.spec.key}
-        self.by_id = {call.spec.id: call for call in self.calls if not call.spec.key}
+            error = ""
+            if unit in state.notes:
+                kind, message = state.notes[unit]
+                error = f"{kind}: {message}"
+            call = EarlierCall(
+                unit=unit,
+                spec=spec,
+                status=state.status[unit],
+                error=error,
+                shown=state.shown(unit),
+                ended_at=state.ended_at.get(unit, 0),
+            )
+            self.calls.append(call)
+
+        # A call of a script is known by its key, and a node of a plan by its id.
+        self.by_mark: dict[str, EarlierCall] = {}
+        self.by_id: dict[str, EarlierCall] = {}
+        for call in self.calls:
+            if call.spec.key:
+                self.by_mark[call.spec.key] = call
+            else:
+                self.by_id[call.spec.id] = call
 
     async def by_content(self, library: ArtifactReader, marks: Iterable[str]) -> dict[str, EarlierCall]:
         """Return the calls without these marks, by what they call: the tool with its arguments, or the prompt with its
         material. Of a run with very many steps, only the first ones are compared. Raises StoreUnavailable.
         """
-        known, pages = dict.fromkeys(marks), dict[str, StoredPlan | None]()
-        found: dict[str, EarlierCall] = {}
+        known = dict.fromkeys(marks)
+        pages: dict[str, StoredPlan | None] = {}
+        by_content: dict[str, EarlierCall] = {}
         for call in self.calls:
-            if not call.spec.key or call.spec.key in known or not call.spec.page:
+            spec = call.spec
+            if not spec.key or spec.key in known or not spec.page:
                 continue
-            if call.spec.page not in pages and len(pages) < MAX_COMPARED_PAGES:
-                pages[call.spec.page] = await _page(library, self._place.prefix, call.spec.page)
-            content = content_of(pages.get(call.spec.page), call.spec.id)
+            if spec.page not in pages and len(pages) < MAX_COMPARED_PAGES:
+                pages[spec.page] = await _page(library, self._place.prefix, spec.page)
+            content = content_of(pages.get(spec.page), spec.id)
             if content:
-                found.setdefault(content, call)
-        return found
+                by_content.setdefault(content, call)
+        return by_content
 
 
 async def _page(library: ArtifactReader, prefix: str, page: str) -> StoredPlan | None:
@@ -94,8 +112,10 @@ async def _page(library: ArtifactReader, prefix: str, page: str) -> StoredPlan |
 
 def content_of(page: StoredPlan | None, name: str) -> str:
     """Return what a call of a page calls, as a key; "" if that is not known."""
-    node = page.find(name) if page is not None else None
-    if page is None or node is None:
+    if page is None:
+        return ""
+    node = page.find(name)
+    if node is None:
         return ""
     written = node.model_dump(mode="json", exclude={"id", "needs", "retry"})
     return key_of([written, page.materials.get(name, {})])
@@ -116,11 +136,13 @@ class FateReader:
         """Return what an edit or a fork would do. Raises StoreUnavailable."""
         state = self.played.state
         marks = [state.graph.specs[unit].key for unit in self.played.called]
-        equal = await self.earlier.by_content(self.library, marks) if self.earlier is not None else {}
+        equal: dict[str, EarlierCall] = {}
+        if self.earlier is not None:
+            equal = await self.earlier.by_content(self.library, marks)
         fates = [await self._fate(unit, equal) for unit in self._units()]
         is_whole, error = self._end()
         fates += self._uncalled(dict.fromkeys(marks), is_whole=is_whole)
-        counts: dict[Fate, int] = dict(Counter(each.fate for each in fates))
+        counts: dict[Fate, int] = dict(Counter(fate.fate for fate in fates))
         kept = _most_important(fates)
         return DryRunReport(
             calls=tuple(kept),
@@ -133,11 +155,14 @@ class FateReader:
 
     def _units(self) -> Iterator[int]:
         """Yield the calls that the run makes or takes over, in the order in which its scripts make them."""
-        played, state = self.played, self.played.state
-        if self.program is None:
-            of_plan = [unit for unit in state.units() if unit not in played.called]
-            yield from (unit for unit in of_plan if _is_call(state, unit) and self._is_reached(unit))
-        yield from (unit for unit in played.called if _is_call(state, unit) and self._is_reached(unit))
+        played = self.played
+        units = list(played.called)
+        if self.program is None:  # a fork plays the whole plan: its nodes come before the calls of its scripts
+            in_plan = [unit for unit in played.state.units() if unit not in played.called]
+            units = in_plan + units
+        for unit in units:
+            if _is_call(played.state, unit) and self._is_reached(unit):
+                yield unit
 
     def _is_reached(self, unit: int) -> bool:
         """Whether the run has come to a call, and has not given it up before it was made."""
@@ -145,19 +170,28 @@ class FateReader:
         return unit in played.started or unit in played.found or unit in played.state.taken_over
 
     async def _fate(self, unit: int, equal: dict[str, EarlierCall]) -> CallFate:
-        played, state = self.played, self.played.state
+        played = self.played
+        state = played.state
         spec = state.spec_of(unit)
-        page = await _page(self.library, played.place.prefix, spec.page) if spec.page else None
-        caution = page.cautions.get(spec.id, "") if page is not None else ""
+        page = None
+        caution = ""
+        if spec.page:
+            page = await _page(self.library, played.place.prefix, spec.page)
+        if page is not None:
+            caution = page.cautions.get(spec.id, "")
         fate, why = self._of_call(unit, equal.get(content_of(page, spec.id)))
-        is_made = fate not in TAKEN
-        asks = is_made and (spec.approval or spec.kind == "gate") and unit not in state.approved
-        asks |= spec.confirms and not is_made
+        if fate in TAKEN:
+            asks = spec.confirms
+        else:
+            asks = (spec.approval or spec.kind == "gate") and unit not in state.approved
         return _call_fate(state, unit, fate, why=caution or why, asks=asks, at=self._ended_at(unit))
 
     def _ended_at(self, unit: int) -> int:
-        reply = self.played.found.get(unit)
-        return self.played.state.ended_at.get(unit, 0) or (reply.at if reply is not None else 0)
+        """Return when a call ended, 0 if that is not known."""
+        ended_at = self.played.state.ended_at.get(unit, 0)
+        if not ended_at and unit in self.played.found:
+            return self.played.found[unit].at
+        return ended_at
 
     def _of_call(self, unit: int, equal: EarlierCall | None) -> tuple[Fate, str]:
         """Return what becomes of a call that the run has come to, and why."""
@@ -167,55 +201,73 @@ class FateReader:
         if unit in played.in_flight:
             return "in flight", ""
         if unit in played.found:
-            return "taken over", "its first turn; its tools are called as it asks" if played.found[unit].more else ""
+            if played.found[unit].more:
+                return "taken over", "its first turn; its tools are called as it asks"
+            return "taken over", ""
         if unit in state.taken_over:
             return _as_it_stands(state, unit), ""
         before = self._made_before(unit)
         if before is not None:
             return "made again", _why_again(before)
-        return ("made again", _ELSEWHERE) if equal is not None else ("new", "")
+        if equal is not None:
+            return "made again", _ELSEWHERE
+        return "new", ""
 
     def _made_before(self, unit: int) -> EarlierCall | None:
         """Return the call that the run before had in the same place, if it made that."""
         if self.earlier is None:
             return None
         spec = self.played.state.spec_of(unit)
-        found = self.earlier.by_mark.get(spec.key) if spec.key else self.earlier.by_id.get(spec.id)
-        is_made = found is not None and (found.status in ENDED or not is_open(found.status))
-        return found if is_made or (found is not None and found.status in (RUNNING, WAITING)) else None
+        call = self.earlier.by_id.get(spec.id)
+        if spec.key:
+            call = self.earlier.by_mark.get(spec.key)
+        if call is None:
+            return None
+        is_made = call.status in ENDED or call.status in (RUNNING, WAITING) or not is_open(call.status)
+        return call if is_made else None
 
     def _uncalled(self, marks: dict[str, None], *, is_whole: bool) -> list[CallFate]:
         """Return what becomes of calls that only the script before has made."""
-        state, found = self.played.state, list[CallFate]()
-        for call in self.earlier.calls if self.earlier is not None else ():
+        fates: list[CallFate] = []
+        if self.earlier is None:
+            return fates
+        for call in self.earlier.calls:
             if not call.spec.key or call.spec.key in marks:
                 continue
-            is_cancelled = self.program is not None and call.status not in ENDED
-            if is_cancelled and state.status[call.unit] not in (CANCELLED, SKIPPED):
-                continue  # it is not decided yet: the new script has not come to wait for anything else
-            if not is_cancelled and call.status != SUCCEEDED:
-                continue
-            fate: Fate = "cancelled" if is_cancelled else "not called"
-            why = "" if is_whole or is_cancelled else _IF_CALLED
-            if is_cancelled and call.spec.effect == "write" and call.status == RUNNING:
-                why = "it is in flight, and the run waits for it"
-            about = {"node": call.shown, "what": _what(call.spec), "at": call.ended_at, **_tool(call.spec)}
-            found.append(CallFate(fate=fate, why=why, **about))
-        return found
+            if self.program is not None and call.status not in ENDED:
+                # The call goes on, and the new script has nobody who waits for it.
+                if self.played.state.status[call.unit] not in (CANCELLED, SKIPPED):
+                    continue  # it is not decided yet: the new script has not come to wait for anything else
+                why = ""
+                if call.spec.effect == "write" and call.status == RUNNING:
+                    why = "it is in flight, and the run waits for it"
+                fates.append(_earlier_fate(call, "cancelled", why))
+            elif call.status == SUCCEEDED:
+                why = "" if is_whole else _IF_CALLED
+                fates.append(_earlier_fate(call, "not called", why))
+        return fates
 
     def _end(self) -> tuple[bool, str]:
         """Return whether what is played comes to its end, and the error with which it does."""
-        state, graph = self.played.state, self.played.state.graph
-        programs = [node for node, spec in enumerate(graph.specs) if spec.is_program]
-        nodes = [self.program] if self.program is not None else programs or list(range(len(graph.specs)))
-        lasts = [graph.last_of(node) for node in nodes]
+        state = self.played.state
+        lasts = [state.graph.last_of(node) for node in self._played_nodes()]
         if any(state.status[last] not in ENDED for last in lasts):
             return False, ""
         for last in lasts:
             if state.status[last] == FAILED and last in state.notes:
                 kind, message = state.notes[last]
-                return True, message if kind in _OF_SCRIPT else f"{kind}: {message}"
+                if kind in _OF_SCRIPT:
+                    return True, message
+                return True, f"{kind}: {message}"
         return True, ""
+
+    def _played_nodes(self) -> list[int]:
+        """Return the nodes whose end is that of the play: the edited program, or all programs, or else all nodes."""
+        if self.program is not None:
+            return [self.program]
+        specs = self.played.state.graph.specs
+        programs = [node for node, spec in enumerate(specs) if spec.is_program]
+        return programs or list(range(len(specs)))
 
 
 def _is_call(state: RunState, unit: int) -> bool:
@@ -232,7 +284,9 @@ def _as_it_stands(state: RunState, unit: int) -> Fate:
         return "waits"
     if status == IN_DOUBT:
         return "unknown"
-    return "taken over" if status in ENDED else "in flight"
+    if status in ENDED:
+        return "taken over"
+    return "in flight"
 
 
 def _why_again(before: EarlierCall) -> str:
@@ -240,7 +294,20 @@ def _why_again(before: EarlierCall) -> str:
         return f"it had failed: {before.error}"
     if before.status in (CANCELLED, SKIPPED):
         return "it was cut off"
-    return _IS_OTHER if before.status == SUCCEEDED else "its end is not recorded"
+    if before.status == SUCCEEDED:
+        return _IS_OTHER
+    return "its end is not recorded"
+
+
+def _earlier_fate(call: EarlierCall, fate: Fate, why: str) -> CallFate:
+    return CallFate(
+        node=call.shown,
+        what=_what(call.spec),
+        fate=fate,
+        why=why,
+        at=call.ended_at,
+        **_tool(call.spec),
+    )
 
 
 def _call_fate(state: RunState, unit: int, fate: Fate, **fields: Any) -> CallFate:
@@ -251,7 +318,9 @@ def _call_fate(state: RunState, unit: int, fate: Fate, **fields: Any) -> CallFat
 
 def _what(spec: NodeSpec) -> str:
     """Return what a call does, behind its place in the script if it has one."""
-    shown = shown_summary(spec) if spec.call_site else spec.summary.partition(" ")[2]
+    _, _, shown = spec.summary.partition(" ")
+    if spec.call_site:
+        shown = shown_summary(spec)
     return one_line(f"{spec.call_site} {shown}".strip(), MAX_FATE_CHARACTERS)
 
 
@@ -263,5 +332,10 @@ def _most_important(fates: list[CallFate]) -> list[CallFate]:
     """Return as many as a report holds, in order: writes, and what is made or cancelled, before what only stays."""
     if len(fates) <= MAX_DRY_RUN_CALLS:
         return fates
-    order = sorted(range(len(fates)), key=lambda place: (not fates[place].writes, fates[place].fate in TAKEN, place))
+
+    def importance(place: int) -> tuple[bool, bool, int]:
+        fate = fates[place]
+        return not fate.writes, fate.fate in TAKEN, place
+
+    order = sorted(range(len(fates)), key=importance)
     return [fates[place] for place in sorted(order[:MAX_DRY_RUN_CALLS])]

@@ -27,22 +27,38 @@ def queue_of(models: dict[str, list[str]], tools: dict[str, dict[str, Any]], nod
 def needs_default_models(plan: dict[str, Any]) -> bool:
     """Whether a node of a plan, not yet checked, calls a model without naming it."""
     nodes = plan.get("nodes")
-    made = [node.get("do", node) for node in nodes if isinstance(node, dict)] if isinstance(nodes, list) else []
-    works = [work for do in made for work in (do if isinstance(do, list) else [do])]
-    return any(
-        isinstance(work, dict) and work.get("kind") in ("llm", "program") and not work.get("model") for work in works
-    )
+    if not isinstance(nodes, list):
+        return False
+    works: list[Any] = []
+    for node in nodes:
+        if isinstance(node, dict):
+            do = node.get("do", node)
+            works += do if isinstance(do, list) else [do]
+    for work in works:
+        if isinstance(work, dict) and work.get("kind") in ("llm", "program") and not work.get("model"):
+            return True
+    return False
 
 
 def called_models(models: dict[str, list[str]], plan: Plan) -> list[str]:
     """Return the models that a plan's nodes call, each once, without those that only take over."""
-    works = [work for node in plan.nodes for _, work in dependencies.works_of(node)]
-    return list(dict.fromkeys(_model(models, work) for work in works if isinstance(work, ModelCall)))
+    called = [_model(models, call) for call in _model_calls(plan)]
+    return list(dict.fromkeys(called))
+
+
+def _model_calls(plan: Plan) -> Iterator[ModelCall]:
+    """Yield the model calls of a plan, but for those in scripts."""
+    for node in plan.nodes:
+        for _, work in dependencies.works_of(node):
+            if isinstance(work, ModelCall):
+                yield work
 
 
 def serving_models(models: Mapping[str, Sequence[str]], call: ModelCall) -> Sequence[str]:
     """Return the models of a call, in order of preference."""
-    return (call.model,) if call.model else models.get(call.role) or OFFLINE
+    if call.model:
+        return (call.model,)
+    return models.get(call.role) or OFFLINE
 
 
 def _model(models: Mapping[str, Sequence[str]], call: ModelCall) -> str:
@@ -61,26 +77,35 @@ def longest_reply(models: dict[str, list[str]], limit: int | None, call: ModelCa
     """
     if _model(models, call) in OFFLINE:
         return 0
-    return limit if limit is not None else OPEN_REPLY_TOKENS
+    if limit is None:
+        return OPEN_REPLY_TOKENS
+    return limit
 
 
 def price_warnings(models: dict[str, list[str]], plan: Plan) -> tuple[str, ...]:
     """Return a warning where models are called whose price is not known."""
     warning = unpriced(called_models(models, plan))
-    return (warning,) if warning else ()
+    if not warning:
+        return ()
+    return (warning,)
 
 
 def price_problems(models: dict[str, list[str]], plan: Plan) -> list[Problem]:
     """Return what keeps a plan from being run within a budget of money: a model whose price is not known, be it one
     that only takes over.
     """
-    works = [work for node in plan.nodes for _, work in dependencies.works_of(node)]
-    called = [work for work in works if isinstance(work, ModelCall)]
-    names = {name for work in called for name in ([work.model] if work.model else models.get(work.role, ()))}
+    names: set[str] = set()
+    for call in _model_calls(plan):
+        if call.model:
+            names.add(call.model)
+        else:
+            names.update(models.get(call.role, ()))
     if any(map(dependencies.programs_in, plan.nodes)):
-        names |= {name for each in models.values() for name in each}
+        names.update(_models_of(models))
     missing = price_to_add(names)
-    return [Problem("price", (), missing)] if missing else []
+    if not missing:
+        return []
+    return [Problem("price", (), missing)]
 
 
 def disallowed_models(nodes: Iterable[Any], models: Mapping[str, Sequence[str]]) -> list[str]:
@@ -115,7 +140,7 @@ async def model_problems(read: Read, nodes: Sequence[Any], models: Mapping[str, 
 
 
 def _models_of(models: Mapping[str, Sequence[str]]) -> list[str]:
-    return sorted({name for names in models.values() for name in names})
+    return sorted(set[str]().union(*models.values()))
 
 
 def _works(nodes: Iterable[Any]) -> Iterator[tuple[str, dict[str, Any]]]:

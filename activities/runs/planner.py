@@ -71,18 +71,20 @@ class Planner:
         each comes after those it refers to; none after a line that is wrong, and at most as many as a plan may have.
         The draft that is returned is the authority. Raises ProviderError, BodyMissing, StoreUnavailable.
         """
-        known = None
         # A draft with problems has not passed after all, with the facts of what had begun. A person may reject another.
         if not call.problems and not call.rejections:
-            known = await self._known(run_prefix, call.run_context) or await self._taken_over(run_prefix, call)
-        if known is not None:
-            return known
+            known = await self._known(run_prefix, call.run_context)
+            if known is None:
+                known = await self._taken_over(run_prefix, call)
+            if known is not None:
+                return known
+
+        # What the planner is told.
         run_context = await self.library.run_context(run_prefix, call.run_context)
         material = await self.library.material(run_prefix, run_context)
         tools = {entry["name"]: entry["schema"] for entry in run_context.catalogue}
         writes = [entry["name"] for entry in run_context.catalogue if entry["effect"] == "write"]
         in_program = self.models.plan_format == "program"
-        early = _Stream(LineReader(tools, writes=writes), None if in_program else on_nodes)
         settings = run_context.settings_of("planner")
         facts = _facts(call, run_context)
         prompt = planner.prompt(
@@ -93,8 +95,14 @@ class Planner:
             continues=bool(run_context.history),
             hints=await self._hints(run_prefix, call, run_context),
         )
-        system = (program if in_program else planner).system(run_context.catalogue)
+        system = planner.system(run_context.catalogue)
+        if in_program:
+            system = program.system(run_context.catalogue)
+            on_nodes = None  # a script says nothing of its nodes before it runs
         own = (settings.system, run_context.instructions)
+
+        # Nodes start while the planner still writes.
+        early = _Stream(LineReader(tools, writes=writes), on_nodes)
         async with _streaming(early) as stream:
             writing = _Writing(attempts.progress, stream)
             request = ModelRequest(
@@ -114,13 +122,17 @@ class Planner:
             )
             names = run_context.models.get("planner") or OFFLINE
             reply, told = await self._reply(request, names, attempts.number, run_prefix, run_context.history)
+
+        # What the reply says as a plan.
         if isinstance(reply.output, dict):  # the rules give a plan, not text
             return await self._planned(run_prefix, reply, reply.output)
         shown = await self._shown(run_prefix, reply.text)
         if in_program:
-            goal = literal(planner.fill_goal(run_context.goal, material)) if material else "$goal"
-            models = sorted({name for names in run_context.models.values() for name in names})
-            plan, problems = await self._program(reply, goal, list(tools), models)
+            goal = "$goal"
+            if material:
+                goal = literal(planner.fill_goal(run_context.goal, material))
+            models = set[str]().union(*run_context.models.values())
+            plan, problems = await self._program(reply, goal, list(tools), sorted(models))
             return await self._planned(run_prefix, reply, plan, problems=problems, warnings=told, **shown)
         reader = _read(reply, LineReader(tools, writes=writes))
         problems = _problems(reply, reader)
@@ -167,10 +179,12 @@ class Planner:
     async def _planned(
         self, run_prefix: str, reply: ModelReply, plan: dict[str, Any], *, problems: Sequence[str] = (), **fields: Any
     ) -> PlanResult:
-        left_out = len(problems) - MAX_PROMPT_PROBLEMS
-        shown = (*problems[:MAX_PROMPT_PROBLEMS], *([f"... and {left_out} more"] if left_out > 0 else []))
+        shown = list(problems[:MAX_PROMPT_PROBLEMS])
+        left_out = len(problems) - len(shown)
+        if left_out:
+            shown.append(f"... and {left_out} more")
         draft = await self.store.put(run_prefix, encode(plan))  # people read arguments as written
-        planned = PlanResult(draft=draft, usage=reply.usage, problems=shown, **fields)
+        planned = PlanResult(draft=draft, usage=reply.usage, problems=tuple(shown), **fields)
         if not problems:
             await self.store.mark(run_prefix, plan_marker(draft), planned.model_dump_json().encode())
         return planned
@@ -179,9 +193,13 @@ class Planner:
         """Return the reply whose draft has passed its check, if the store has all of it."""
         draft = await self.store.marked(run_prefix, plan_marker(run_context)) or b""
         reply = await self.store.marked(run_prefix, plan_marker(draft.decode()))
-        known = PlanResult.model_validate_json(reply) if reply is not None else None
-        bodies = [digest for digest in (known.draft, known.text) if digest] if known is not None else []
-        return known if all([await self.store.has(run_prefix, digest) for digest in bodies]) else None
+        if reply is None:
+            return None
+        known = PlanResult.model_validate_json(reply)
+        for digest in (known.draft, known.text):
+            if digest and not await self.store.has(run_prefix, digest):
+                return None
+        return known
 
     async def _taken_over(self, run_prefix: str, call: PlanCall) -> PlanResult | None:
         """Return the reply with which a run that this one forks has begun, with all of it stored here too."""
@@ -197,13 +215,16 @@ class Planner:
     async def _repair(self, run_prefix: str, call: PlanCall, run_context: RunContext) -> tuple[Message, ...]:
         if not call.problems and not call.rejections:
             return ()
+        text = await self.library.value(run_prefix, call.text)
         if not call.problems:
-            return planner.rejection_messages(await self.library.value(run_prefix, call.text), call.rejections[-1])
+            return planner.rejection_messages(text, call.rejections[-1])
         draft = await self.library.value(run_prefix, call.draft)
-        nodes = draft.get("nodes") if isinstance(draft, dict) else None
-        ids = [str(node.get("id")) for node in nodes or () if isinstance(node, dict)]
+        nodes: Sequence[Any] = ()
+        if isinstance(draft, dict):
+            nodes = draft.get("nodes") or ()
+        ids = [str(node.get("id")) for node in nodes if isinstance(node, dict)]
         problems = (*call.problems, *await self._unused_edges(run_prefix, call, run_context, draft))
-        return planner.repair_messages(await self.library.value(run_prefix, call.text), problems, ids)
+        return planner.repair_messages(text, problems, ids)
 
     async def _hints(self, run_prefix: str, call: PlanCall, run_context: RunContext) -> str:
         """Return what earlier runs of this tenant teach about plans for this goal; "" if nothing is known."""
@@ -258,7 +279,8 @@ def _facts(call: PlanCall, run_context: RunContext) -> list[str]:
         facts.append(f"A person reads each plan before it runs. They have rejected earlier ones, and said: {said}.")
     if call.budget is not None:
         limits = call.budget.model_dump(mode="json", exclude_none=True)
-        facts.append(f"The run may spend: {', '.join(f'{name} {limit}' for name, limit in limits.items())}.")
+        parts = [f"{name} {limit}" for name, limit in limits.items()]
+        facts.append(f"The run may spend: {', '.join(parts)}.")
     return facts
 
 
@@ -291,13 +313,15 @@ class _Writing:
 
     def take(self, text: str) -> None:
         *lines, self.rest = f"{self.rest}{text}".split("\n")
-        self.line = next(
-            (one_line(line, MAX_LINE_CHARACTERS) for line in reversed(lines) if _LINE.match(line)), self.line
-        )
+        for line in lines:
+            if _LINE.match(line):
+                self.line = one_line(line, MAX_LINE_CHARACTERS)
         self.stream.take(text)
 
     def progress(self, words: str) -> None:
-        self.report(f"{self.line} · {words}" if self.line else words)
+        if self.line:
+            words = f"{self.line} · {words}"
+        self.report(words)
 
 
 @dataclass(slots=True)
@@ -341,10 +365,11 @@ async def _streaming(stream: _Stream) -> AsyncIterator[_Stream]:
     finally:
         sender.cancel()
         await asyncio.wait([sender])
-        error = None if sender.cancelled() else sender.exception()
-        if error is not None:
-            reason = f"{kind_of(error)}: {message_of(error)}"
-            log.warning("no further nodes start while the planner writes, but those of the whole plan: %s", reason)
+        if not sender.cancelled():
+            error = sender.exception()
+            if error is not None:
+                reason = f"{kind_of(error)}: {message_of(error)}"
+                log.warning("no further nodes start while the planner writes, but those of the whole plan: %s", reason)
 
 
 @dataclass(slots=True)
@@ -370,5 +395,6 @@ class PlanStreamer:
         run_context = self.call.run_context
         page = await self.checker.begin(self.run_prefix, run_context, self._prefix, mask(nodes), self._plan)
         if page is not None:
-            self._sent, self._plan = self._sent + 1, page.plan
+            self._sent += 1
+            self._plan = page.plan
             await self.send(PlanDraft(run=self.call.run, attempt=self.attempt, sequence=self._sent, page=page))

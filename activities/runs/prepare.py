@@ -19,9 +19,10 @@ from sennit.activities.toolbox.errors import McpUnavailable
 from sennit.activities.toolbox.registry import absence_of
 from sennit.workflows.messages import queues
 from sennit.workflows.messages.contracts import CheckResult, PrepareCall, PreparedRun
+from sennit.workflows.messages.request import RunRequest
 from sennit.workflows.plan.checking.validation import parse_plan
 from sennit.workflows.plan.language.media import Media
-from sennit.workflows.plan.language.nodes import ApprovalPolicy
+from sennit.workflows.plan.language.nodes import ApprovalPolicy, Role
 from sennit.workflows.plan.language.packing import unpack_plan
 from sennit.workflows.plan.language.problems import OFFERED, InvalidPlan, Problem
 from sennit.workflows.plan.language.text import format_name, format_names
@@ -55,35 +56,46 @@ class RunPreparer:
         a tool that may be there later.
         """
         folder = self.documents.folder(call.request.docs, scheduled=call.scheduled)
-        request, plan = call.request, call.request.plan
+        request = call.request
+
+        # The plan that the run brings, and its models. What is wrong with either is told when the context is stored.
         rejected: CheckResult | None = None
         try:
-            if plan is None and request.plan_packed is not None:
-                plan = _unpack(request.plan_packed)
-            if request.draft:
-                plan = await self.library.value(run_prefix, await self.library.adopt(run_prefix, request.draft))
+            plan = await self._brought(run_prefix, request)
         except InvalidPlan as error:
-            plan, rejected = {}, refused(error.problems)
+            plan = {}
+            rejected = refused(error.problems)
         try:
-            chooses = plan is None or needs_default_models(plan)
-            models = await self.models.chosen(request.model) if chooses else self.models.wanted(request.model)
+            models = self.models.wanted(request.model)
+            if plan is None or needs_default_models(plan):
+                models = await self.models.chosen(request.model)
         except ValueError as error:
-            models, rejected = self.models.wanted(), CheckResult(problems=(str(error),))
+            models = self.models.wanted()
+            rejected = CheckResult(problems=(str(error),))
+
+        # Files are inputs of a plan; without one, they are shown with the goal.
         attached = await Attachments(self.library, self.documents).keep(run_prefix, call)
-        given: dict[str, Any] = {}
-        if plan is not None:  # the calls of a plan are given what they name; those of a goal are shown all of it
-            given, attached = _inputs_of(attached), {}
-        shown = _media_of(attached)
+        inputs = dict(request.inputs)
+        shown: Mapping[str, Media] = {}
+        if plan is None:
+            shown = _media_of(attached)
+        else:
+            inputs |= _inputs_of(attached)
+
+        catalogue = self.registry.catalogue()
+        if request.tools is not None:
+            catalogue = [entry for entry in catalogue if entry["name"] in request.tools]
+        trusted_scripts: tuple[str, ...] = ()
+        if may_trust and request.trust_program:
+            trusted_scripts = tuple(_scripts_in(plan))
         run_context = RunContext(
             goal=request.goal,
-            inputs={**request.inputs, **given},
+            inputs=inputs,
             docs=str(folder) if folder else None,
             approval=approval,
             approve_plan=request.approve_plan,
-            trusted_scripts=tuple(_scripts_in(plan)) if may_trust and request.trust_program else (),
-            catalogue=[
-                entry for entry in self.registry.catalogue() if request.tools is None or entry["name"] in request.tools
-            ],
+            trusted_scripts=trusted_scripts,
+            catalogue=catalogue,
             absences=self.registry.absences,
             models={role: list(names) for role, names in models.items()},
             settings=self.models.settings(request.settings),
@@ -96,22 +108,45 @@ class RunPreparer:
             agents_above=request.agents_above,
         )
         digest = await self.library.keep(run_prefix, run_context)
-        if problem := _unasked(call) or self._unknown_tools(call, run_context):
+
+        problem = _unasked(call) or self._unknown_tools(call, run_context)
+        if plan is None:
+            problem = problem or self._unplannable(call, shown, models)
+        if problem:
             return PreparedRun(run_context=digest, checked=CheckResult(problems=(problem,)))
-        if problem := self._unseen(shown, models) if plan is None else "":
-            return PreparedRun(run_context=digest, checked=CheckResult(problems=(problem,)))
-        every = {name for names in models.values() for name in names}
-        if plan is None and call.priced and (missing := price_to_add(every)):
-            return PreparedRun(run_context=digest, checked=CheckResult(problems=(missing,)))
-        if plan is None and rejected is None:
+        if rejected is not None:
+            return PreparedRun(run_context=digest, checked=rejected)
+        if plan is None:
             model = run_context.models["planner"][0]
             streams = model not in OFFLINE and not request.approve_plan
             return PreparedRun(run_context=digest, planner=queues.llm_queue(model), streams=streams)
-        if rejected is None and run_context.absences:
+        if run_context.absences:
             _wait_for_tools_of(plan, call, run_context)
-        run = Run(run_prefix, digest, run_context)
-        checked = rejected or await self.checker.check_draft(run, plan or {}, of_item=bool(request.draft))
+        checked = await self.checker.check_draft(
+            Run(run_prefix, digest, run_context), plan, of_item=bool(request.draft)
+        )
         return PreparedRun(run_context=digest, checked=checked)
+
+    def _unplannable(
+        self, call: PrepareCall, attached: Mapping[str, Media], models: Mapping[Role, Sequence[str]]
+    ) -> str:
+        """Return why no plan can be written for the goal of a run, "" if one can."""
+        problem = self._unseen(attached, models)
+        if problem or not call.priced:
+            return problem
+        return price_to_add(set[str]().union(*models.values()))
+
+    async def _brought(self, run_prefix: str, request: RunRequest) -> dict[str, Any] | None:
+        """Return the plan that a run brings, None if it has to be planned. Raises InvalidPlan for one that cannot be
+        unpacked.
+        """
+        if request.draft:
+            draft = await self.library.adopt(run_prefix, request.draft)
+            plan: dict[str, Any] = await self.library.value(run_prefix, draft)
+            return plan
+        if request.plan is None and request.plan_packed is not None:
+            return _unpack(request.plan_packed)
+        return request.plan
 
     def _unseen(self, attached: Mapping[str, Media], models: Mapping[Any, Sequence[str]]) -> str:
         """Return why what is attached to a goal would be seen by nobody, "" if it will be."""
@@ -131,10 +166,18 @@ class RunPreparer:
         if not unknown:
             return ""
         if call.request.on_failure in (None, "park"):
-            _wait_for({name: reason for name in unknown if (reason := absence_of(name, run_context.absences))})
-        known = format_names(sorted(entry["name"] for entry in self.registry.catalogue()))
-        offered = "; ".join(f"`{name}`: {OFFERED[name]}" for name in unknown if name in OFFERED)
-        return f"tools: unknown tool {', '.join(map(format_name, unknown))}; {offered or f'known: {known}'}"
+            absent: dict[str, str] = {}
+            for name in unknown:
+                reason = absence_of(name, run_context.absences)
+                if reason:
+                    absent[name] = reason
+            _wait_for(absent)
+        problem = f"tools: unknown tool {', '.join(map(format_name, unknown))}"
+        offered = [f"`{name}`: {OFFERED[name]}" for name in unknown if name in OFFERED]
+        if offered:
+            return f"{problem}; {'; '.join(offered)}"
+        known = sorted(entry["name"] for entry in self.registry.catalogue())
+        return f"{problem}; known: {format_names(known)}"
 
 
 def _inputs_of(attached: Mapping[str, Media | Workspace]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from sennit.activities.limits import (
     MAX_NOTED_OUTPUTS,
 )
 from sennit.activities.nodes.binding import parse_unit, work_at
-from sennit.activities.runs.argument_sources import SourceTracer, Traced
+from sennit.activities.runs.argument_sources import SourceTracer
 from sennit.activities.storage.artifacts import BodyMissing, encode
 from sennit.activities.storage.learned import LearnedStore, Marks
 from sennit.activities.storage.run_context import ArtifactReader, RunContext, StoredPlan
@@ -75,8 +75,9 @@ class _NotedRun:
     async def load(cls, library: ArtifactReader, run_prefix: str, call: NoteCall) -> "_NotedRun":
         """Read what lies in the store of a run. Raises BodyMissing, StoreUnavailable."""
         context = await library.run_context(run_prefix, call.run_context)
-        digests = dict.fromkeys([call.plan, *(each.plan for each in call.calls if each.plan)])
-        plans = {digest: await library.plan(run_prefix, digest) for digest in digests}
+        digests = [call.plan]
+        digests += [ended.plan for ended in call.calls if ended.plan]
+        plans = {digest: await library.plan(run_prefix, digest) for digest in dict.fromkeys(digests)}
         return cls(call, context, plans)
 
     def _plan_of(self, call: CallEnded) -> StoredPlan:
@@ -86,7 +87,9 @@ class _NotedRun:
         """Return the node that has made a call: of an item of a map, as if its part of `do` were all of it."""
         unit = parse_unit(call.node)
         node = self._plan_of(call).node(unit.id)
-        return node.at_stage(unit.stage) if isinstance(node, MapNode) and unit.item is not None else node
+        if isinstance(node, MapNode) and unit.item is not None:
+            return node.at_stage(unit.stage)
+        return node
 
     def _work_of(self, call: CallEnded) -> Any:
         return work_at(self._node_of(call), parse_unit(call.node))
@@ -99,7 +102,9 @@ class _NotedRun:
             return None
         if isinstance(work, ModelCall):
             return work.role
-        return work.tool if isinstance(work, ToolCall) and work.tool in self._keys else None
+        if isinstance(work, ToolCall) and work.tool in self._keys:
+            return work.tool
+        return None
 
     async def read_values(self, library: ArtifactReader, run_prefix: str) -> None:
         """Read outputs, in the order of the calls, as far as values are compared; and the arguments of those calls that
@@ -108,14 +113,16 @@ class _NotedRun:
         names: dict[str, Any] = {}
         room = MAX_NOTED_OUTPUT_BYTES
         for number, call in enumerate(self.calls):
-            node, plan = self._node_of(call), self._plan_of(call)
+            node = self._node_of(call)
+            plan = self._plan_of(call)
             own = {"goal": plan.goal, "input": plan.inputs}
             for name, digest in plan.materials.get(node.id, {}).items():
                 _, own[name] = await self._sized(library, run_prefix, digest)
             self.arguments[number] = _bound(_written(self._work_of(call)), {**names, **own})
             if call.ref and number < MAX_NOTED_OUTPUTS and room > 0:
                 stored, value = await self._sized(library, run_prefix, call.ref)
-                names[call.node] = self.outputs[number] = value
+                self.outputs[number] = value
+                names[call.node] = value
                 room -= stored
 
     async def _sized(self, library: ArtifactReader, run_prefix: str, reference: str) -> tuple[int, Any]:
@@ -149,25 +156,37 @@ class _NotedRun:
         )
 
     def _noted(self, number: int, call: CallEnded, tracer: SourceTracer, first: int) -> NotedCall:
-        node, work = self._node_of(call), self._work_of(call)
-        is_value = call.is_made and isinstance(work, ToolCall)
-        traced: Traced
-        if is_value:
+        node = self._node_of(call)
+        work = self._work_of(call)
+        name = self._name_of(call) or ""
+        kind: Literal["tool", "model"] = "model"
+        version = ""
+        model = ""
+        if isinstance(work, ToolCall):
+            kind = "tool"
+            version = self._keys.get(name, "").partition("@")[2]
+        elif isinstance(work, ModelCall):
+            of_role = self._context.models.get(name) or [""]
+            model = work.model or of_role[0]
+
+        # A call that a program has made has only values; one of the plan says itself where they come from.
+        if call.is_made and isinstance(work, ToolCall):
             traced = tracer.of_made(number, self.arguments.get(number))
         else:
             traced = tracer.of_written(number, node, parse_unit(call.node))
-        name = self._name_of(call) or ""
-        role = self._context.models.get(name, []) if isinstance(work, ModelCall) else []
+        failure = ""
+        if call.error:
+            failure = class_of(call.error)
         return NotedCall(
             name=name,
-            kind="tool" if isinstance(work, ToolCall) else "model",
-            version=self._keys.get(name, "").partition("@")[2] if isinstance(work, ToolCall) else "",
-            model=(work.model or next(iter(role), ""))[:200] if isinstance(work, ModelCall) else "",
+            kind=kind,
+            version=version,
+            model=model[:200],
             began=max(0, call.began - first),
             millis=call.millis,
             attempts=call.attempts,
             tokens=call.tokens,
-            failure=class_of(call.error) if call.error else "",
+            failure=failure,
             sources=tuple(traced.sources),
             uses=tuple(traced.uses),
             after=tuple(tracer.after(number, node, traced)),
@@ -183,26 +202,30 @@ class _NotedRun:
         for layer in _layers(run.calls):
             tools = [number for number in layer if run.calls[number].kind == "tool"]
             if tools:
-                messages.append({"role": "assistant", "content": None, "tool_calls": [*map(self._asked, tools)]})
+                asked = [self._asked(number) for number in tools]
+                messages.append({"role": "assistant", "content": None, "tool_calls": asked})
                 messages += [self._answered(number) for number in tools]
         answering = self._plans[self._call.plan].answering
         for number, call in enumerate(self.calls):
             if call.node == answering and number in self.outputs:
                 messages.append({"role": "assistant", "content": _text(self.outputs[number])})
-        edges = {}
+        edges: dict[str, list[str]] = {}
         for number, noted in enumerate(run.calls):
-            edges[self.calls[number].node] = [self.calls[earlier].node for earlier in (*noted.uses, *noted.after)]
+            sources = (*noted.uses, *noted.after)
+            edges[self.calls[number].node] = [self.calls[earlier].node for earlier in sources]
         used = {call.name for call in run.calls if call.kind == "tool"}
-        tools_given = [_function(entry) for entry in self._context.catalogue if entry["name"] in used]
-        found = {
-            "run": run.run,
-            "status": run.status,
-            "messages": messages,
-            "tools": tools_given,
-            "dependencies": edges,
-        }
-        body = encode(found)
-        return body if len(body) <= MAX_CONVERSATION_BYTES else None
+        body = encode(
+            {
+                "run": run.run,
+                "status": run.status,
+                "messages": messages,
+                "tools": [_function(entry) for entry in self._context.catalogue if entry["name"] in used],
+                "dependencies": edges,
+            }
+        )
+        if len(body) > MAX_CONVERSATION_BYTES:
+            return None
+        return body
 
     def _asked(self, number: int) -> dict[str, Any]:
         arguments = json.dumps(mask(self.arguments[number]), ensure_ascii=False)
@@ -211,12 +234,17 @@ class _NotedRun:
 
     def _answered(self, number: int) -> dict[str, Any]:
         call = self.calls[number]
-        text = _text(self.outputs.get(number)) if not call.error else f"error: {call.error}"
+        text = f"error: {call.error}"
+        if not call.error:
+            text = _text(self.outputs.get(number))
         return {"role": "tool", "tool_call_id": call.node, "content": text}
 
 
 def _written(work: Any) -> Any:
-    return work.args if isinstance(work, ToolCall) else getattr(work, "prompt", "")
+    """Return what a call is given, as the plan has it: the arguments of a tool, the prompt of a model."""
+    if isinstance(work, ToolCall):
+        return work.args
+    return getattr(work, "prompt", "")
 
 
 def _bound(written: Any, values: Mapping[str, Any]) -> Any:
@@ -230,7 +258,9 @@ def _bound(written: Any, values: Mapping[str, Any]) -> Any:
 def _text(value: Any) -> str:
     """Return an output as people and models read it, without secrets, and cut where it is too long to be kept."""
     text = as_text(mask(value))
-    return text if len(text) <= MAX_NOTED_CHARACTERS else f"{text[:MAX_NOTED_CHARACTERS]} [cut]"
+    if len(text) <= MAX_NOTED_CHARACTERS:
+        return text
+    return f"{text[:MAX_NOTED_CHARACTERS]} [cut]"
 
 
 def _function(entry: Mapping[str, Any]) -> dict[str, Any]:
