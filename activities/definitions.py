@@ -312,12 +312,17 @@ class Activities:
         names = await self._namespace.attributes(activity.client())
         namespace = activity.info().namespace
         await self._timings.flush(self.store, namespace)
-        tools = {tool.name: tool.version for tool in self._registry if not tool.typical and tool.effect != "write"}
+        measured: dict[str, str] = {}
+        queues: list[str] = []
+        for tool in self._registry:
+            queues.append(tool.queue)
+            if not tool.typical and tool.effect != "write":
+                measured[tool.name] = tool.version
         found = {
             "attributes": names,
             "rates": self._models.rates,
-            "workers": await self._workers.counts(activity.client(), (tool.queue for tool in self._registry)),
-            "timings": await self._timings.millis(self.store, namespace, tools),
+            "workers": await self._workers.counts(activity.client(), queues),
+            "timings": await self._timings.millis(self.store, namespace, measured),
         }
         return prepared.model_copy(update={name: value for name, value in found.items() if value})
 
@@ -325,11 +330,12 @@ class Activities:
         """Say whose artifacts these are, and that those of the runs which it forks are kept as long. Without the
         server's word on its namespace, they are never deleted.
         """
+        namespace = ""
         try:
-            namespace = (await KnownRuns.of(activity.client())).namespace
+            known = await KnownRuns.of(activity.client())
+            namespace = known.namespace
         except RPCError as error:
             log.warning("the server names no namespace, so nothing deletes this run's artifacts: %s", error.message)
-            namespace = ""
         owner = Owner(namespace=namespace, workflow=activity.info().workflow_id or "", run=call.first_run)
         for origin in call.request.origins:
             await _typed(claim_origin(self._store, _run_prefix(origin), owner))
@@ -353,11 +359,14 @@ class Activities:
         with beating(attempts.beat):
             attempts.allow(SERVICE_ATTEMPTS)
             await _typed(self.store.identify(), attempts)  # a model's reply could not be kept
-            streamer = self._streamer(call) if call.stream else None
+            streamer = None
+            if call.stream:
+                streamer = self._streamer(call)
             planned = await _typed(self._traced_plan(call, attempts, streamer), attempts)
             is_first = streamer is None or not streamer.has_begun  # else it is checked as the end of what has begun
             if call.checks and is_first and not planned.problems:
-                planned = planned.model_copy(update={"checked": await self._verdict(call, planned)})
+                checked = await self._verdict(call, planned)
+                planned = planned.model_copy(update={"checked": checked})
         return _with_usage(planned, attempts)
 
     async def _verdict(self, call: PlanCall, planned: PlanResult) -> CheckResult | None:
@@ -373,7 +382,9 @@ class Activities:
         return found
 
     async def _traced_plan(self, call: PlanCall, attempts: Attempts, streamer: PlanStreamer | None) -> PlanResult:
-        add = streamer.add if streamer is not None else None
+        add = None
+        if streamer is not None:
+            add = streamer.add
         with tracing.planning(call.run, attempts):
             return await self._planner.plan(_run_prefix(call.run), call, attempts, add)
 
@@ -407,11 +418,15 @@ class Activities:
 
     def _node_activity(self, kind: Call[NodeCall, GroupReply]) -> Callable[..., Awaitable[GroupReply]]:
         async def run_node(call: NodeCall) -> GroupReply:
-            run_prefix, attempts = _run_prefix(call.run), Attempts.of_this_activity()
+            run_prefix = _run_prefix(call.run)
+            attempts = Attempts.of_this_activity()
+
+            # What the run says about this attempt, by the kind of the node.
             if isinstance(call, BudgetedCall):
                 attempts.left = call.left
             if isinstance(call, LlmNodeCall):
-                attempts.grant, attempts.is_measured = call.grant, call.is_measured
+                attempts.grant = call.grant
+                attempts.is_measured = call.is_measured
             if isinstance(call, WriteNodeCall):
                 attempts.lost |= call.resumes
             elif isinstance(call, ToolNodeCall):
@@ -428,13 +443,17 @@ class Activities:
                 if isinstance(call, LlmNodeCall):
                     work = _accounted(_within_grant(work, attempts), attempts)
                 reply = await _typed(work, attempts)
-                step: tuple[NodeReply, ...] = ()
-                if isinstance(call, FollowedCall) and call.then is not None:
-                    at = max(reply.at or millis_now(), call.then.after + 1)
-                    moved = (parse_unit(call.nodes[0]).path,) if reply.at and reply.at != at else ()
-                    reply = reply.model_copy(update={"at": at})
-                    then = call.then.model_copy(update={"moved": moved})
-                    step = await self._step_after(call, then, reply, run_prefix)
+                if not isinstance(call, FollowedCall) or call.then is None:
+                    return GroupReply(nodes=(_with_usage(reply, attempts),))
+
+                # The step comes behind all that its program was told before: a time that a fork has taken over moves.
+                at = max(reply.at or millis_now(), call.then.after + 1)
+                moved: tuple[str, ...] = ()
+                if reply.at and reply.at != at:
+                    moved = (parse_unit(call.nodes[0]).path,)
+                reply = reply.model_copy(update={"at": at})
+                then = call.then.model_copy(update={"moved": moved})
+                step = await self._step_after(call, then, reply, run_prefix)
             return GroupReply(nodes=(_with_usage(reply, attempts), *step))
 
         return _named(kind, run_node)
@@ -446,12 +465,13 @@ class Activities:
         if reply.ref is None or reply.more or reply.question is not None:
             return ()
         path = parse_unit(call.nodes[0]).path
-        refs, ends = {path: reply.ref}, {path: reply.at}
+        refs = {path: reply.ref}
         used = {"tokens": reply.usage.tokens, "cost": reply.usage.cost, "calls": reply.usage.calls}
         left = {name: max(0, rest - used.get(name, 0)) for name, rest in then.left.items()}
-        then = then.model_copy(update={"refs": refs, "left": left, "ends": ends})
+        then = then.model_copy(update={"refs": refs, "left": left, "ends": {path: reply.at}})
         try:
-            return (await self._nodes.run(then, then.nodes[0], refs, run_prefix=run_prefix, attempts=Attempts(1, 0)),)
+            step = await self._nodes.run(then, then.nodes[0], refs, run_prefix=run_prefix, attempts=Attempts(1, 0))
+            return (step,)
         except StepAlone:
             return ()
         except Exception as error:  # noqa: BLE001  the call has its result, whatever becomes of the step
@@ -568,17 +588,21 @@ def _count(failed: ApplicationError) -> None:
 
 def _with_usage(reply: Paid, attempts: Attempts) -> Paid:
     """Return the reply with what all attempts used; that of a marked node has what was cut off."""
-    return reply.model_copy(update={"usage": attempts.spent.plus(reply.usage)}) if any(attempts.spent) else reply
+    if not any(attempts.spent):
+        return reply
+    return reply.model_copy(update={"usage": attempts.spent.plus(reply.usage)})
 
 
 def _is_last_attempt(info: activity.Info) -> bool:
     """Whether Temporal makes no other attempt of an activity."""
-    most = info.retry_policy.maximum_attempts if info.retry_policy is not None else 0
-    return 0 < most <= info.attempt
+    if info.retry_policy is None:
+        return False
+    return 0 < info.retry_policy.maximum_attempts <= info.attempt
 
 
 def _run_prefix(run: str) -> str:
     """Return the folder of a run's artifacts. Raises a final failure for a name that is not a run id."""
-    if not run or not all(part.isalnum() for part in run.split("-")):
+    is_run_id = all(part.isalnum() for part in run.split("-"))
+    if not is_run_id:
         raise ApplicationError(f"{run!r:.80} is no run id", type="InvalidRequest", non_retryable=True)
     return f"{activity.info().namespace}/{run}"

@@ -1,7 +1,7 @@
 """One node of a checked plan, ready to run: its arguments bound from stored outputs, and its content key."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,7 +14,7 @@ from sennit.workflows.messages.node_calls import BudgetedCall, NodeCall
 from sennit.workflows.plan.bounded_cache import BoundedCache
 from sennit.workflows.plan.compile.execution_plan import NodeSpec
 from sennit.workflows.plan.language import dependencies
-from sennit.workflows.plan.language.conditions import holds
+from sennit.workflows.plan.language.conditions import Condition, holds
 from sennit.workflows.plan.language.facts import MISSING, Missing, Scalar, facts_of
 from sennit.workflows.plan.language.nodes import RESERVED_IDS, AgentCall, MapNode, ModelCall, Node, ToolCall
 from sennit.workflows.plan.language.references import (
@@ -42,8 +42,12 @@ class Unit:
     @property
     def path(self) -> str:
         """The path without its generation."""
-        path = self.id if self.item is None else f"{self.id}[{self.item}]"
-        return f"{path}.{self.stage}" if self.stage else path
+        path = self.id
+        if self.item is not None:
+            path += f"[{self.item}]"
+        if self.stage:
+            path += f".{self.stage}"
+        return path
 
 
 _UNITS = BoundedCache[str, Unit](MAX_KEPT_UNITS_BYTES)
@@ -58,8 +62,10 @@ def _parsed_unit(text: str) -> Unit:
     found = _UNIT.match(text)
     if found is None:
         raise BindError(f"{text!r} is no node path")
-    item = found["item"]
-    return Unit(found["id"], int(item) if item else None, int(found["generation"] or 1), found["stage"] or "")
+    item = None
+    if found["item"]:
+        item = int(found["item"])
+    return Unit(found["id"], item, int(found["generation"] or 1), found["stage"] or "")
 
 
 class Binder:
@@ -71,7 +77,9 @@ class Binder:
         self._library = library
         self._home = run_prefix
         self._checked = checked
-        self._lost = call.lost if isinstance(call, BudgetedCall) else {}
+        self._lost: Mapping[str, tuple[str, str | None]] = {}
+        if isinstance(call, BudgetedCall):
+            self._lost = call.lost
         self._refs = refs
         self._values: dict[str, Any] = {}
 
@@ -100,12 +108,14 @@ class Binder:
 
     async def settled(self, names: Iterable[str]) -> list[dict[str, Any]]:
         """Return how each of these inputs ended: `{id, status, value, error}`."""
-        found = []
+        ends: list[dict[str, Any]] = []
         for name in names:
-            value = await self.value(name) if name in self._refs else None
+            value = None
+            if name in self._refs:
+                value = await self.value(name)
             status, error = self._lost.get(name, ("succeeded", None))
-            found.append({"id": name, "status": status, "value": value, "error": error})
-        return found
+            ends.append({"id": name, "status": status, "value": value, "error": error})
+        return ends
 
     async def _load_item(self, written: "Written", unit: Unit, item: int) -> None:
         """Load an item of a map, and what the nodes before this one in its chain have given."""
@@ -113,11 +123,17 @@ class Binder:
         assert isinstance(node, MapNode)
         for name in written.earlier:
             self._values[name] = await self.value(f"{unit.id}[{item}].{name}")
-        over, source_item = written.over, f"{written.over.node}[{item}]" if written.over is not None else ""
+        over = written.over
+        if over is None:
+            return
+        source_item = f"{over.node}[{item}]"
         if source_item in self._refs:  # the item of another map, behind which this one runs
             self._values[node.as_] = await self.value(source_item)
-        elif node.as_ in written.bound and over is not None:
-            whole = await self._shared(written.shared) if written.shared else self.lookup(over.node)
+        elif node.as_ in written.bound:
+            if written.shared:
+                whole = await self._shared(written.shared)
+            else:
+                whole = self.lookup(over.node)
             items = resolve(over, whole)
             if not isinstance(items, list) or item >= len(items):
                 raise BindError(f"{node.over} has no item {item}")
@@ -136,13 +152,17 @@ class Binder:
 
         References to outputs of nodes, and to anything long, stay references. Raises BindError.
         """
-        item = node.as_ if isinstance(node, MapNode) else None
+        own = ["input", "goal"]
+        if isinstance(node, MapNode):
+            own.append(node.as_)
 
         def put(reference: Reference) -> str | None:
-            if reference.node not in ("input", "goal", item):
+            if reference.node not in own:
                 return None
             text = as_text(resolve(reference, self.lookup(reference.node)))
-            return text if len(text) <= MAX_WORDING_CHARACTERS and "\n" not in text else None
+            if len(text) > MAX_WORDING_CHARACTERS or "\n" in text:
+                return None
+            return text
 
         return rewrite(prompt, put)
 
@@ -151,11 +171,17 @@ class Binder:
 
         How its inputs ended is there under its own id.
         """
-        item = node.as_ if isinstance(node, MapNode) else None
-        references = dependencies.value_references(node)
-        names = [reference.node for field, reference in references if field != ("over",) and "when" not in field]
-        names += [node.id] if dependencies.inputs_of(node) else []
-        return {name: self._values[name] for name in dict.fromkeys(names) if name != "goal" or name == item}
+        # `goal` is the run's own, unless it is what a map calls its item.
+        left_out = "goal"
+        if isinstance(node, MapNode) and node.as_ == "goal":
+            left_out = ""
+        inputs: dict[str, Any] = {}
+        for field, reference in dependencies.value_references(node):
+            if field != ("over",) and "when" not in field and reference.node != left_out:
+                inputs[reference.node] = self._values[reference.node]
+        if dependencies.inputs_of(node):
+            inputs[node.id] = self._values[node.id]
+        return inputs
 
     async def is_skipped(self, unit: Unit) -> bool:
         """Whether the condition that a node in a map's `do` has for each item is false for this one; all other
@@ -191,36 +217,57 @@ class Written:
 
     def __init__(self, checked: StoredPlan, unit: Unit) -> None:
         """Raises BindError."""
-        node, is_item = checked.node(unit.id), unit.item is not None
-        try:
-            self.node = node.at_stage(unit.stage) if isinstance(node, MapNode) and is_item else node
-        except KeyError:
-            raise BindError(f"{unit.path} is no node") from None
+        node = checked.node(unit.id)
+        is_item = isinstance(node, MapNode) and unit.item is not None
+        if isinstance(node, MapNode) and is_item:
+            try:
+                node = node.at_stage(unit.stage)
+            except KeyError:
+                raise BindError(f"{unit.path} is no node") from None
+        self.node: Node = node
         self.work = work_at(self.node, unit)
         """The call to make; None for a node that only puts values together."""
-        spec = checked.spec(unit.id)
-        self.spec: NodeSpec = next((stage for stage in spec.stages if stage.id == unit.stage), spec)
+        self.spec: NodeSpec = checked.spec(unit.id)
         """What the scheduler knows of it."""
-        references = list(dependencies.value_references(self.node))
-        self.names = list(dict.fromkeys(reference.node for _, reference in references))
+        for stage in self.spec.stages:
+            if stage.id == unit.stage:
+                self.spec = stage
+                break
+
+        self.names: list[str] = []
         """What it refers to, in the order written."""
-        self.bound = [reference.node for field, reference in references if field != ("over",)]
+        self.bound: list[str] = []
         """The same without the list of a map."""
+        for field, reference in dependencies.value_references(self.node):
+            if reference.node not in self.names:
+                self.names.append(reference.node)
+            if field != ("over",):
+                self.bound.append(reference.node)
+
+        # Items of a map that run apart have runs of their own, in which their chains are nodes.
         is_apart = isinstance(self.node, MapNode) and self.node.runs_apart
-        above = [] if is_apart else dependencies.names_in(self.node)[1:]
-        self.earlier = [name for name in above if name in self.bound]
-        """Those of them that are before it in an item's chain."""
-        self.over = parse_reference(self.node.over) if isinstance(self.node, MapNode) and is_item else None
+        own_names = dependencies.names_in(self.node)
+        self.earlier: list[str] = []
+        """The nodes before it in an item's chain that it refers to."""
+        self.condition: Condition | None = None
+        """Whether an item is skipped; all other conditions are decided by the run."""
+        if not is_apart:
+            self.earlier = [name for name in own_names[1:] if name in self.bound]
+            if isinstance(self.node, MapNode) and is_item:
+                self.condition = self.node.do[0].when
+
+        self.over: Reference | None = None
         """The list of which an item is one."""
-        is_shared = self.over is not None and self.over.node not in (*RESERVED_IDS, *self.bound)
-        self.shared = self.over.node if self.over is not None and is_shared else None
+        self.shared: str | None = None
         """The node of whose output an item reads nothing but its list."""
-        without = (*RESERVED_IDS, *dependencies.names_in(self.node), self.shared)
-        self.reads = [name for name in self.names if name not in without]
+        if isinstance(self.node, MapNode) and is_item:
+            self.over = parse_reference(self.node.over)
+            if self.over is not None and self.over.node not in (*RESERVED_IDS, *self.bound):
+                self.shared = self.over.node
+        not_loaded = (*RESERVED_IDS, *own_names, self.shared)
+        self.reads = [name for name in self.names if name not in not_loaded]
         """The nodes whose outputs are loaded whole."""
         self.inputs = dependencies.inputs_of(self.node)
-        self.condition = self.node.do[0].when if isinstance(self.node, MapNode) and is_item and not is_apart else None
-        """Whether an item is skipped; all other conditions are decided by the run."""
 
     @cached_property
     def call(self) -> str:
@@ -231,35 +278,50 @@ class Written:
 
 def written_at(checked: StoredPlan, unit: Unit) -> Written:
     """Return what the plan has there. Raises BindError."""
-    place = unit.id, unit.stage if unit.item is not None else None
-    found: Written | None = checked.worked_out.get(place)
-    if found is None:
-        found = checked.worked_out[place] = Written(checked, unit)
-    return found
+    stage = None
+    if unit.item is not None:
+        stage = unit.stage
+    place = (unit.id, stage)
+    written: Written | None = checked.worked_out.get(place)
+    if written is None:
+        written = Written(checked, unit)
+        checked.worked_out[place] = written
+    return written
 
 
 def reads_at(checked: StoredPlan, unit: Unit) -> list[str]:
     """Return the paths of the outputs that the node there may read: of an item also those before it in its chain, and
     the item of another map behind which it runs.
     """
-    found = [checked.name_at(index) for index in written_at(checked, unit).spec.reads]
+    paths = [checked.name_at(index) for index in written_at(checked, unit).spec.reads]
     if unit.item is None:
-        return found
-    spec, item = checked.spec(unit.id), f"{unit.id}[{unit.item}]"
-    source = [f"{checked.name_at(spec.source)}[{unit.item}]"] if spec.source >= 0 else []
-    return [*found, *source, *(f"{item}.{stage.id}" for stage in spec.stages)]
+        return paths
+    spec = checked.spec(unit.id)
+    if spec.source >= 0:
+        paths.append(f"{checked.name_at(spec.source)}[{unit.item}]")
+    paths += [f"{unit.id}[{unit.item}].{stage.id}" for stage in spec.stages]
+    return paths
 
 
 def waits_at(checked: StoredPlan, unit: Unit) -> str:
     """Return the path of that without whose value an item's node cannot start, as the scheduler has it; "" for none."""
-    spec, item = checked.spec(unit.id), f"{unit.id}[{unit.item}]"
+    # The node before it in the chain of its item; behind the chain comes the item itself.
+    spec = checked.spec(unit.id)
     stages = [stage.id for stage in spec.stages]
-    place = stages.index(unit.stage) if unit.stage else len(stages)
+    place = len(stages)
+    if unit.stage:
+        place = stages.index(unit.stage)
     if place:
-        return f"{item}.{stages[place - 1]}"
-    return f"{checked.name_at(spec.source)}[{unit.item}]" if spec.source >= 0 else ""
+        return f"{unit.id}[{unit.item}].{stages[place - 1]}"
+
+    # The first of a chain waits for the item of another map, behind which this one runs.
+    if spec.source >= 0:
+        return f"{checked.name_at(spec.source)}[{unit.item}]"
+    return ""
 
 
 def work_at(node: Node, unit: Unit) -> ToolCall | ModelCall | AgentCall | None:
     """Return the call that is made there, or None: a map itself only puts the values of its items together."""
-    return dependencies.work_of(node) if unit.item is not None or not isinstance(node, MapNode) else None
+    if isinstance(node, MapNode) and unit.item is None:
+        return None
+    return dependencies.work_of(node)

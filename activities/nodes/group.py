@@ -97,14 +97,16 @@ class GroupRun:
             news = self._news()
             if not (news and self._tasks):
                 continue
-            failed = [place for place, reply in news.items() if reply.error is not None and place not in self._failed]
-            self._failed += failed
+            has_failures = False
+            for place, reply in news.items():
+                if reply.error is not None and place not in self._failed:
+                    self._failed.append(place)
+                    has_failures = True
+            progress = GroupProgress(call=digest, attempt=attempt, places=tuple(news), replies=tuple(news.values()))
             with suppress(RPCError):
-                if failed:
+                if has_failures:
                     await record(*self.progress())
-                await signal(
-                    GroupProgress(call=digest, attempt=attempt, places=tuple(news), replies=tuple(news.values()))
-                )
+                await signal(progress)
                 self._signalled |= dict.fromkeys(news, True)
 
     def _news(self) -> dict[int, NodeReply]:
@@ -146,17 +148,17 @@ class GroupRun:
         for place, reply in enumerate(found):
             size += message_bytes(reply, exclude_unset=True)
             if size > MAX_REPLIES_BYTES:
-                found[place] = _LATER if reply.error is None else _cut(reply, reply.error)
+                found[place] = _LATER
+                if reply.error is not None:
+                    found[place] = _cut(reply, reply.error)
         return tuple(found)
 
     def _reply(self, unit: int) -> NodeReply:
         if unit in self._replies:
             return self._replies[unit]
-        if (
-            self._state.status[unit] == SKIPPED
-            and unit not in self._state.inherited_failure
-            and unit in self._state.notes
-        ):
+        # A node that is skipped by its own condition is skipped in the run too; behind a failure the run decides.
+        state = self._state
+        if state.status[unit] == SKIPPED and unit not in state.inherited_failure and unit in state.notes:
             return NodeReply(skipped=True)
         return _LATER
 
@@ -168,7 +170,8 @@ class GroupRun:
 
     def _start(self, unit: int) -> None:
         path = self._paths[unit - self._first]
-        refs = {name: self._refs[name] for name in reads_at(self._checked, parse_unit(path)) if name in self._refs}
+        reads = reads_at(self._checked, parse_unit(path))
+        refs = {name: self._refs[name] for name in reads if name in self._refs}
         task = asyncio.ensure_future(self._batches.seat().run(self._in_turn(path, refs)))
         self._tasks[task] = unit
         task.add_done_callback(self._end)
@@ -190,7 +193,8 @@ class GroupRun:
             self._carry_out(step(self._state, NodeEnded(unit, 1, outcome)))
 
     def _outcome(self, unit: int, task: asyncio.Task[NodeReply]) -> Outcome:
-        reply = self._replies[unit] = reply_of(task)
+        reply = reply_of(task)
+        self._replies[unit] = reply
         if reply.error is not None:
             began = self._began.get(self._paths[unit - self._first], 0)
             if began:
@@ -202,8 +206,12 @@ class GroupRun:
 
 def reply_of(task: asyncio.Task[NodeReply]) -> NodeReply:
     """Return how a node has ended whose task is done; one that may succeed later asks to be started again, alone."""
-    error = asyncio.CancelledError("cut off") if task.cancelled() else task.exception()
-    return task.result() if error is None else failed_reply(error)
+    if task.cancelled():
+        return failed_reply(asyncio.CancelledError("cut off"))
+    error = task.exception()
+    if error is not None:
+        return failed_reply(error)
+    return task.result()
 
 
 def failed_reply(error: BaseException) -> NodeReply:
@@ -229,17 +237,24 @@ def _sub_skeleton(checked: StoredPlan, paths: tuple[str, ...], refs: dict[str, s
     """Return the group as a plan of its own: outside nodes first, without edges, then the members."""
     names = [path.partition("~")[0] for path in paths]
     place = {name: position for position, name in enumerate((*refs, *names))}
-    members = [_member(checked, name, place, len(refs)) for name in names]
-    return ExecutionPlan([*(NodeSpec(name, "tool") for name in refs), *members], [], "partial")
+    specs = [NodeSpec(name, "tool") for name in refs]
+    specs += [_member(checked, name, place, len(refs)) for name in names]
+    return ExecutionPlan(specs, [], "partial")
 
 
 def _member(checked: StoredPlan, name: str, place: dict[str, int], first: int) -> NodeSpec:
     """Return a member; those are from the place `first` on."""
+    needs: list[int] = []
     if "[" in name:
-        before = place.get(waits_at(checked, parse_unit(name)), -1)
-        return NodeSpec(name, "tool", needs=[before] if before >= first else [])
+        source = waits_at(checked, parse_unit(name))
+        if place.get(source, -1) >= first:
+            needs.append(place[source])
+        return NodeSpec(name, "tool", needs=needs)
     spec = checked.spec(name)
-    needs = [at for need in spec.needs if (at := place.get(checked.name_at(need), -1)) >= first]
+    for need in spec.needs:
+        source = checked.name_at(need)
+        if place.get(source, -1) >= first:
+            needs.append(place[source])
     if not needs:  # it was ready, and its condition has decided that
         return NodeSpec(name, "tool")
     when = moved(spec.when, lambda node: place[checked.name_at(node)])

@@ -7,6 +7,7 @@ origin has stored changes. A call that a person has run again is not looked for.
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 from sennit.activities.nodes.content_key import host_key, result_key
 from sennit.activities.nodes.context import NodeContext
@@ -46,7 +47,8 @@ class Origins:
         if _is_end(context, reply.more):
             generation = await self._latest(context.run_prefix, host_key(context.key))
         key = result_key(context.checked, context.unit, generation)
-        await self.store.replace_marker(context.run_prefix, key, Marker(reply=reply, epoch=context.call.epoch).text())
+        marker = Marker(reply=reply, epoch=context.call.epoch)
+        await self.store.replace_marker(context.run_prefix, key, marker.text())
 
     def notes(self, context: NodeContext, more: str) -> bool:
         """Whether `note` notes a reply, by what it asks for."""
@@ -156,15 +158,20 @@ class Origins:
 
     async def of_subagent(self, context: NodeContext) -> list[str]:
         """Return the origins of a node's sub-agent: those that the origins of this run had in this place."""
-        found = []
+        origins: list[str] = []
         for origin, home in self._homes(context):
             latest = await self._latest(home, context.key)
-            found += [prefix_below(origin, _place(context, generation)) for generation in range(latest, 0, -1)]
-        return found
+            for generation in range(latest, 0, -1):
+                place = _place(context, generation)
+                origins.append(prefix_below(origin, place))
+        return origins
 
     def _homes(self, context: NodeContext) -> Iterator[tuple[str, str]]:
+        """Yield the origins with what their artifacts lie below; none once a person has had the node begin anew."""
+        if context.unit.generation > 1:
+            return
         namespace = context.run_prefix.rpartition("/")[0]
-        for origin in context.call.origins if context.unit.generation == 1 else ():
+        for origin in context.call.origins:
             yield origin, f"{namespace}/{origin}"
 
     async def _latest(self, home: str, key: str) -> int:
@@ -178,26 +185,33 @@ class Origins:
         """Return the reply in a marker of an origin, with its output stored here; None if either is not there."""
         try:
             reply = Marker.read(await self.store.marked(home, key) or b"").reply
+            at = reply.at
             told = await self.store.marked(home, digest_of(told_at(context.key).encode()))
-            at = max(reply.at, decode(told) if told is not None else 0)
-            body = await self.store.get(home, reply.ref) if reply.ref is not None else b""
+            if told is not None:
+                at = max(at, decode(told))
+            if reply.ref is None:
+                return None
+            body = await self.store.get(home, reply.ref)
         except BodyMissing:
             return None
         if not body:
             return None
+
+        taken: dict[str, Any] = {"attempt": 0, "usage": NO_USAGE, "taken_over": True, "at": at}
         if reply.more:
             await self.store.put(context.run_prefix, body)
-        else:
-            (wanted, inline), wrong = context.wanted, reply.error
-            output = decode(body)
-            try:
-                await copy_media(self.store, home, context.run_prefix, output, body)
-                await copy_workspaces(self.store, home, context.run_prefix, output, body)
-            except BodyMissing:
-                return None
-            reply = await keep(self.store, context.run_prefix, output, wanted, inline=inline)
-            reply = reply.model_copy(update={"error": wrong}) if wrong is not None else reply
-        return reply.model_copy(update={"attempt": 0, "usage": NO_USAGE, "taken_over": True, "at": at})
+            return reply.model_copy(update=taken)
+        wanted, inline = context.wanted
+        output = decode(body)
+        try:
+            await copy_media(self.store, home, context.run_prefix, output, body)
+            await copy_workspaces(self.store, home, context.run_prefix, output, body)
+        except BodyMissing:
+            return None
+        kept = await keep(self.store, context.run_prefix, output, wanted, inline=inline)
+        if reply.error is not None:
+            taken["error"] = reply.error
+        return kept.model_copy(update=taken)
 
 
 def subagent_ledger(context: NodeContext) -> SubagentLedger:
@@ -227,9 +241,13 @@ def _is_call(context: NodeContext) -> bool:
 
 def _place(context: NodeContext, generation: int) -> str:
     """Return what a node's sub-agent is called in its run prefix, as the workflow does."""
-    name, path = context.unit.id, context.unit.path
-    place = context.checked.keys[name][:KEY_CHARACTERS] if name in context.checked.keys else path
-    return place if generation == 1 else f"{place}~{generation}"
+    place = context.unit.path
+    key = context.checked.keys.get(context.unit.id)
+    if key is not None:
+        place = key[:KEY_CHARACTERS]
+    if generation == 1:
+        return place
+    return f"{place}~{generation}"
 
 
 def _intent(run: str, key: str, generation: int) -> str:

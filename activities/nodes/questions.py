@@ -48,12 +48,18 @@ async def unapproved_program(context: NodeContext, store: ArtifactStore) -> Ques
     assert isinstance(node, ProgramNode)
     await context.binder.load(context.unit)
     arguments = context.binder.bound(dict(node.arguments))
-    asked, approved = Question("", arguments_digest(node.script, arguments)), context.approved
+    asked = Question("", arguments_digest(node.script, arguments))
+    approved = context.approved
     if approved is not None and approved.covers(asked):
         return None
-    shown = [await _arguments(arguments, store, context, room=_SHORT)] if arguments else []  # the script needs room
-    text = "\n".join([*([f"quote: {quote.text}"] if quote else []), *shown, "", _visible(node.script.strip())])
-    return Question(text=await _beginning(text, store, context), digest=asked.digest)
+    parts: list[str] = []
+    if quote:
+        parts.append(f"quote: {quote.text}")
+    if arguments:
+        parts.append(await _arguments(arguments, store, context, room=_SHORT))  # the script needs room
+    parts += ["", _visible(node.script.strip())]
+    text = await _beginning("\n".join(parts), store, context)
+    return Question(text=text, digest=asked.digest)
 
 
 async def unapproved(context: NodeContext, store: ArtifactStore, tool: Tool, work: ToolCall) -> Question | None:
@@ -67,16 +73,22 @@ async def unapproved(context: NodeContext, store: ArtifactStore, tool: Tool, wor
     asked = Question("", arguments_digest(tool.name, arguments), preview.target)
     problem = ""
     if approved is not None and approved.covers(asked):
-        problem = await _misfit(tool, context.arguments(work), asked.target) if approved.args else ""
+        if approved.args:
+            problem = await _misfit(tool, context.arguments(work), asked.target)
         if not problem:
             return None
-    if tool.preview:
-        shown = await _beginning(_visible(preview.text), store, context)
-    else:
-        shown = await _arguments(arguments, store, context)
+
+    # What they should beware of comes first, then what was wrong with their changes, then what the write does.
+    text = ""
     caution = context.checked.cautions.get(context.unit.id, "")
-    before = f"{_visible(caution)}\n\n" if caution else ""
-    return Question(before + problem + shown, asked.digest, asked.target, _arguments_of(tool))
+    if caution:
+        text = f"{_visible(caution)}\n\n"
+    text += problem
+    if tool.preview:
+        text += await _beginning(_visible(preview.text), store, context)
+    else:
+        text += await _arguments(arguments, store, context)
+    return Question(text, asked.digest, asked.target, _arguments_of(tool))
 
 
 def _arguments_of(tool: Tool) -> dict[str, list[str]] | None:
@@ -97,17 +109,22 @@ async def _preview(tool: Tool, arguments: Mapping[str, Any]) -> Preview:
     if tool.preview is None:
         return Preview("")
     positional, named = tool.passed(checked)
-    found = await tool_threads.run(partial(tool.preview, *positional, **named), tool.name)
-    return found._replace(target=sha256(found.target.encode()).hexdigest() if found.target else "")
+    preview = await tool_threads.run(partial(tool.preview, *positional, **named), tool.name)
+    target = ""
+    if preview.target:
+        target = sha256(preview.target.encode()).hexdigest()
+    return preview._replace(target=target)
 
 
 async def _misfit(tool: Tool, changed: Mapping[str, Any], shown: str) -> str:
     """Return why a write may not run as a person has changed it: what it would replace must be what they were shown."""
     try:
-        target = (await _preview(tool, changed)).target
+        preview = await _preview(tool, changed)
     except ToolError as error:
         return f"These changes do not fit: {error}\n\n"
-    return "" if target in ("", shown) else "With these changes it would replace what you were not shown.\n\n"
+    if preview.target in ("", shown):
+        return ""
+    return "With these changes it would replace what you were not shown.\n\n"
 
 
 async def _arguments(
@@ -115,13 +132,23 @@ async def _arguments(
 ) -> str:
     """Return arguments by name. None is crowded out by a longer one: the short ones are whole, the others begin."""
     texts = {name: _value(value) for name, value in arguments.items()}
-    short = [len(text) for text in texts.values() if len(text) <= _SHORT]
-    left = min(context.room or room, room) - sum(short)
-    share = max(_SHORT, left // max(1, len(texts) - len(short)))
+
+    # The long ones share what the short ones leave.
+    left = min(context.room or room, room)
+    count_of_long = 0
+    for text in texts.values():
+        if len(text) <= _SHORT:
+            left -= len(text)
+        else:
+            count_of_long += 1
+    share = max(_SHORT, left // max(1, count_of_long))
     parts = [_named(name, text, share) for name, text in list(texts.items())[:_NAMED]]
-    if any("\n  … the beginning" in part for part in parts) or len(texts) > _NAMED:
-        whole = "\n".join(_named(name, text, len(text)) for name, text in texts.items())
-        parts.append(f"… the whole: {await _place(whole, store, context)}")
+
+    is_cut = any("\n  … the beginning" in part for part in parts)
+    if is_cut or len(texts) > _NAMED:
+        whole = [_named(name, text, len(text)) for name, text in texts.items()]
+        place = await _place("\n".join(whole), store, context)
+        parts.append(f"… the whole: {place}")
     return "\n".join(parts)
 
 
@@ -137,7 +164,10 @@ def _visible(text: str) -> str:
 
     What only looks like a credential stays. A model may have written it, so that a mask covers the rest of its text.
     """
-    return "".join(part if part in "\n\t" else printable(part, len(part)) for part in _BREAKS.split(mask(text)))
+    visible = ""
+    for part in _BREAKS.split(mask(text)):
+        visible += part if part in "\n\t" else printable(part, len(part))
+    return visible
 
 
 def _named(name: str, text: str, most: int) -> str:
@@ -146,7 +176,9 @@ def _named(name: str, text: str, most: int) -> str:
     if len(body) > most:
         body = f"{body[:most]}\n  … the beginning of {len(text):,} characters"
     shown = printable(name)
-    return f"{shown}:\n  {body}" if "\n" in body else f"{shown}: {body}"
+    if "\n" in body:
+        return f"{shown}:\n  {body}"
+    return f"{shown}: {body}"
 
 
 async def _beginning(text: str, store: ArtifactStore, context: NodeContext) -> str:
@@ -159,4 +191,6 @@ async def _beginning(text: str, store: ArtifactStore, context: NodeContext) -> s
 
 
 async def _place(text: str, store: ArtifactStore, context: NodeContext) -> str:
-    return store.place(context.run_prefix, await store.put(context.run_prefix, text.encode(errors="replace")))
+    """Store a text, and return where a person finds it."""
+    digest = await store.put(context.run_prefix, text.encode(errors="replace"))
+    return store.place(context.run_prefix, digest)

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
-from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -155,32 +154,53 @@ class NodeRunner:
             reply = kept.model_copy(update={"attempt": 0})
             await self.origins.note(context, reply)
             return reply
-        work = context.work
         if await context.binder.is_skipped(context.unit):
             return NodeReply(skipped=True)
         if isinstance(context.node, ProgramNode):
-            question = await unapproved_program(context, self.store) if context.spec.approval else None
-            return NodeReply(question=question) if question is not None else await self._advanced(context)
+            return await self._program(context)
         if isinstance(call, GateNodeCall):
             taken = await self.origins.result(context)
-            return taken or NodeReply(question=await question_of(context, self.store))
+            if taken is not None:
+                return taken
+            return NodeReply(question=await question_of(context, self.store))
+
         tool = self._tool_of(context)
         if tool is not None and tool.may_change:
             await check_unchanged(self.library, context, tool)
+        if tool is None or tool.is_async:
+            return await self._called(context, refs, tool)
         # a wait for a thread comes before a write's intent, and is not part of the node's time
-        async with nullcontext() if tool is None or tool.is_async else self.threads:
-            if isinstance(work, ToolCall) and tool is not None and self._may_write(context, tool):
-                return of_its_type(await self._write(context, tool, work))
-            key = partial(_content_key, context, refs, tool)
-            marker = key(context.unit.generation)
-            found = await self._marked(context, marker) or await self.origins.call(context, key)
-            if found is not None:
-                return found
-            item = apart(context.checked, context.unit)
-            if isinstance(call, AgentNodeCall) and item is not None and item_output(call.report, item) is None:
-                return NodeReply(skipped=True, usage=usage_in(call.report))
-            work_to_do, is_large = await self._ready(context, tool), tool is not None and tool.large
-            return await self._run(context, work_to_do, marker, apart=is_large)
+        async with self.threads:
+            return await self._called(context, refs, tool)
+
+    async def _program(self, context: NodeContext) -> NodeReply:
+        """Return what a person is asked before a program begins, or else how far it has come."""
+        if context.spec.approval:
+            question = await unapproved_program(context, self.store)
+            if question is not None:
+                return NodeReply(question=question)
+        return await self._advanced(context)
+
+    async def _called(self, context: NodeContext, refs: dict[str, str], tool: Tool | None) -> NodeReply:
+        """Return what a node's call gives: from its marker or an origin if it was made before, else by making it."""
+        work, call = context.work, context.call
+        if isinstance(work, ToolCall) and tool is not None and self._may_write(context, tool):
+            return of_its_type(await self._write(context, tool, work))
+
+        key = partial(_content_key, context, refs, tool)
+        marker = key(context.unit.generation)
+        recorded = await self._marked(context, marker)
+        if recorded is None:
+            recorded = await self.origins.call(context, key)
+        if recorded is not None:
+            return recorded
+
+        item = apart(context.checked, context.unit)
+        if isinstance(call, AgentNodeCall) and item is not None and item_output(call.report, item) is None:
+            return NodeReply(skipped=True, usage=usage_in(call.report))
+        work_to_do = await self._ready(context, tool)
+        is_large = tool is not None and tool.large
+        return await self._run(context, work_to_do, marker, apart=is_large)
 
     async def recorded_end(
         self, call: NodeCall, path: str, refs: dict[str, str], *, run_prefix: str
@@ -194,18 +214,27 @@ class NodeRunner:
         """
         context = await self._context(call, path, refs, run_prefix, Attempts(1, 0))
         is_answered = isinstance(call, GateNodeCall) and not call.asks
-        if is_answered or context.node.kind == "join" or (context.node.kind == "map" and context.unit.item is None):
+        is_map = context.node.kind == "map" and context.unit.item is None
+        if is_answered or is_map or context.node.kind == "join":
             return await self._reply(context, refs)
         if await context.binder.is_skipped(context.unit):
             return NodeReply(skipped=True)
         tool = self._tool_of(context)
         if self._may_write(context, tool):
-            return await self._recorded_write(context, tool) or await self._marked(context, _write_marker(context))
+            taken = await self._recorded_write(context, tool)
+            if taken is not None:
+                return taken
+            return await self._marked(context, _write_marker(context))
+
         key = partial(_content_key, context, refs, tool)
-        is_call = isinstance(context.work, ToolCall | ModelCall) and not isinstance(call, GateNodeCall)
-        found = await self._marked(context, key(context.unit.generation)) if is_call else None
-        found = found or await self.origins.call(context, key)
-        return of_its_type(found) if found is not None else None
+        recorded = None
+        if isinstance(context.work, ToolCall | ModelCall) and not isinstance(call, GateNodeCall):
+            recorded = await self._marked(context, key(context.unit.generation))
+        if recorded is None:
+            recorded = await self.origins.call(context, key)
+        if recorded is None:
+            return None
+        return of_its_type(recorded)
 
     async def step_without_calls(
         self, call: ProgramNodeCall, path: str, refs: dict[str, str], *, run_prefix: str
@@ -226,10 +255,12 @@ class NodeRunner:
         try:
             tool = self._tool_of(context)
             if self._may_write(context, tool):
-                found = await self._recorded_write(context, tool)
+                recorded = await self._recorded_write(context, tool)
             else:
-                found = await self.origins.call(context, partial(_content_key, context, {}, tool))
-            return of_its_type(found) if found is not None and not found.more else None
+                recorded = await self.origins.call(context, partial(_content_key, context, {}, tool))
+            if recorded is None or recorded.more:
+                return None
+            return of_its_type(recorded)
         except (ToolError, BindError):
             return None
 
@@ -238,12 +269,15 @@ class NodeRunner:
         assert isinstance(context.work, ToolCall)
         assert tool is not None
         await context.binder.load(context.unit)
-        found, _ = await self.origins.write(context, Write.of(context, tool, context.arguments(context.work)))
-        return found
+        write = Write.of(context, tool, context.arguments(context.work))
+        recorded, _ = await self.origins.write(context, write)
+        return recorded
 
     def _tool_of(self, context: NodeContext) -> Tool | None:
         """Return the tool that a node calls. Raises ToolError if this worker does not have it."""
-        return self.registry.get(context.work.tool) if isinstance(context.work, ToolCall) else None
+        if not isinstance(context.work, ToolCall):
+            return None
+        return self.registry.get(context.work.tool)
 
     def _may_write(self, context: NodeContext, tool: Tool | None) -> bool:
         """Whether a node's call goes through the ledger of effects."""
@@ -254,28 +288,41 @@ class NodeRunner:
 
         What must be found without the marker lies `apart`: a script may keep a Ref to it, or a fork find a note of it.
         """
-        output, epoch, prefix = await self._within_timeout(context, work), context.call.epoch, context.run_prefix
+        epoch, prefix = context.call.epoch, context.run_prefix
+        output = await self._within_timeout(context, work)
         await turn()
-        output, body = timed(context, output), encode_output(output.output)
+        output = timed(context, output)
+        body = encode_output(output.output)
         if isinstance(context.work, ToolCall):
             kept = await with_media_kept(self.store, prefix, output.output, body)
             if kept is not output.output:
-                output, body = replace(output, output=kept), encode_output(kept)
-        apart |= bool(output.more) or len(body) > MAX_MARKED_BYTES or self.origins.notes(context, output.more)
-        reply = reply_of(context, output, digest_of(body) if apart else reference_to(body, key), len(body))
+                output = replace(output, output=kept)
+                body = encode_output(kept)
+
+        # A body that lies apart is there before the marker that names it.
+        if output.more or len(body) > MAX_MARKED_BYTES or self.origins.notes(context, output.more):
+            apart = True
         if apart:
+            reply = reply_of(context, output, digest_of(body), len(body))
             await self.store.put(prefix, body)
             await self.origins.note(context, reply)
-        marker = Marker(reply=reply, epoch=epoch).text(None if apart else body)
-        found = await self.store.mark(prefix, key, marker)
-        if found == marker:
+            marker = Marker(reply=reply, epoch=epoch).text(None)
+        else:
+            reply = reply_of(context, output, reference_to(body, key), len(body))
+            marker = Marker(reply=reply, epoch=epoch).text(body)
+        standing = await self.store.mark(prefix, key, marker)
+        if standing == marker:
             return reply
-        earlier = Marker.read(found)
+
+        # Another attempt was faster: what it has marked counts.
+        earlier = Marker.read(standing)
         if earlier.epoch == epoch and earlier.reply.ref is not None:
             return earlier.reply
         # An earlier plan's cancelled call may mark while this one runs: its facts and usage are not those of this call.
-        is_same = earlier.reply.ref is not None and digest_in(earlier.reply.ref) == digest_of(body)
-        return reply.model_copy(update={"ref": earlier.reply.ref if is_same else await self.store.put(prefix, body)})
+        ref = earlier.reply.ref
+        if ref is None or digest_in(ref) != digest_of(body):
+            ref = await self.store.put(prefix, body)
+        return reply.model_copy(update={"ref": ref})
 
     async def _advanced(self, context: NodeContext) -> NodeReply:
         """Advance a program. It needs no marker: made again, the same advance comes to the same calls."""
@@ -292,7 +339,8 @@ class NodeRunner:
 
         output = await self._within_timeout(context, lambda _: self.programs.advance(context, make, recorded))
         if output.page is None:
-            return (await self._keep(context, output)).model_copy(update={"log": output.log, "tasks": output.tasks})
+            kept = await self._keep(context, output)
+            return kept.model_copy(update={"log": output.log, "tasks": output.tasks})
         attempt = context.attempts.number
         return NodeReply(more="program", page=output.page, attempt=attempt, log=output.log, tasks=output.tasks)
 
@@ -319,15 +367,19 @@ class NodeRunner:
 
         async def ask() -> NodeReply | None:
             question = await self._ruled(context, write, tool, work)
-            return NodeReply(question=question) if question is not None else None
+            if question is None:
+                return None
+            return NodeReply(question=question)
 
         ask_first = ask if context.spec.approval or self.rules.rules else None
         call = await self._tool_call(context, tool, arguments)  # an error after the intent would leave a doubt
-        make, lost = partial(self._make, context, call, write.marker), context.attempts.lost
-        reply = await ledger.enter(write, lambda: finish(make()), ask_first, lost=lost)
+        make = partial(self._make, context, call, write.marker)
+        reply = await ledger.enter(write, lambda: finish(make()), ask_first, lost=context.attempts.lost)
         approved = context.approved
-        is_changed = approved is not None and approved.args and reply.question is None
-        return reply.model_copy(update={"written": write.digest}) if is_changed else reply
+        is_changed = approved is not None and approved.args
+        if not is_changed or reply.question is not None:
+            return reply
+        return reply.model_copy(update={"written": write.digest})
 
     async def _ruled(self, context: NodeContext, write: Write, tool: Tool, work: ToolCall) -> Question | None:
         """Return what a person is to be asked about a write, with what a rule of the operator has decided in their
@@ -358,7 +410,8 @@ class NodeRunner:
             kept = await keep(self.store, context.run_prefix, error.value, [], inline=False)
             wrong = NodeError(type=kind_of(error), message=message_of(error))
             reply = kept.model_copy(update={"error": wrong})
-            await self.store.mark(context.run_prefix, marker, Marker(reply=reply, epoch=context.call.epoch).text())
+            text = Marker(reply=reply, epoch=context.call.epoch).text()
+            await self.store.mark(context.run_prefix, marker, text)
             return reply
 
     async def _look_up(self, context: NodeContext) -> NodeReply:
@@ -388,7 +441,8 @@ class NodeRunner:
         refers to are named in it, and given beside it. Safe to repeat. Raises BindError, BodyMissing, StoreUnavailable.
         """
         context = await self._context(call, call.nodes[0], call.refs, run_prefix, Attempts(1, 0))
-        return await self._bound(context), subagent_ledger(context).run_prefix
+        request = await self._bound(context)
+        return request, subagent_ledger(context).run_prefix
 
     async def _bound(self, context: NodeContext) -> SubagentRequest:
         run_prefix, call = context.run_prefix, context.call
@@ -404,32 +458,36 @@ class NodeRunner:
         await EffectLedger(self.store, run_prefix, no_outcome).note_subagent(subagent_ledger(context))
         await context.binder.load(context.unit)
         run_context = await self.library.run_context(run_prefix, context.checked.run_context)
+
+        # An item of a map that runs apart has a plan of its own, and the tools of the run.
         item = apart(context.checked, context.unit)
         allowed = [entry["name"] for entry in run_context.catalogue]
-        if item is None and agent.tools is not None:
-            allowed = [name for name in allowed if name in agent.tools]
-        if item is None:
+        if item is not None:
+            request = await item_request(self.library, context, item)
+        else:
+            if agent.tools is not None:
+                allowed = [name for name in allowed if name in agent.tools]
             goal, material = bind_goal(agent.goal, context.binder.lookup)
             if refers_to_goal(agent.goal):
-                material = {**await self.library.material(run_prefix, run_context), **material}
-            own: dict[str, Any] = {"goal": goal}
+                above = await self.library.material(run_prefix, run_context)
+                material = {**above, **material}
+            request = {"goal": goal}
             if material:
-                own["material"] = f"{call.run}/{await self.library.put(run_prefix, material)}"
+                digest = await self.library.put(run_prefix, material)
+                request["material"] = f"{call.run}/{digest}"
             if agent.workspace is not None:
-                own |= await folder_request(self.library, context, agent, goal, allowed)
-        else:
-            own = await item_request(self.library, context, item)
-        request = {
-            **own,
-            "tools": allowed,
-            "docs": run_context.docs,
-            "approval": run_context.approval,
-            "budget": agent.budget.model_dump(mode="json", exclude_none=True) if agent.budget else None,
-            "on_failure": "partial",
-        }
-        told = "\n\n".join(filter(None, (run_context.instructions, agent.instructions)))
-        if told:
-            request["instructions"] = told
+                request |= await folder_request(self.library, context, agent, goal, allowed)
+
+        request["tools"] = allowed
+        request["docs"] = run_context.docs
+        request["approval"] = run_context.approval
+        request["budget"] = None
+        if agent.budget:
+            request["budget"] = agent.budget.model_dump(mode="json", exclude_none=True)
+        request["on_failure"] = "partial"
+        instructions = list(filter(None, (run_context.instructions, agent.instructions)))
+        if instructions:
+            request["instructions"] = "\n\n".join(instructions)
         if origins:
             request["origins"] = origins
         return SubagentRequest(request=request)
@@ -437,8 +495,12 @@ class NodeRunner:
     async def _context(
         self, call: NodeCall, path: str, refs: Refs, run_prefix: str, attempts: Attempts, page: StoredPlan | None = None
     ) -> NodeContext:
-        checked, unit = page or await self.library.plan(run_prefix, call.plan), parse_unit(path)
-        binder = Binder(self.library, run_prefix, checked, call, {**checked.materials.get(unit.id, {}), **refs})
+        checked = page
+        if checked is None:
+            checked = await self.library.plan(run_prefix, call.plan)
+        unit = parse_unit(path)
+        materials = checked.materials.get(unit.id, {})
+        binder = Binder(self.library, run_prefix, checked, call, {**materials, **refs})
         return NodeContext(checked, unit, call, binder, run_prefix, attempts)
 
     async def _marked(self, context: NodeContext, key: str) -> NodeReply | None:
@@ -448,14 +510,17 @@ class NodeRunner:
         An outcome of an earlier plan is paid for already, and this plan may ask for other facts of it. A request for
         nodes counts only in the plan that it was made in.
         """
-        prefix, doubted = context.run_prefix, b""
+        prefix = context.run_prefix
+        doubted = b""
         while True:
             text = await self.store.marked(prefix, key)
             if text is None:
                 return None
             marker = Marker.read(text)
             same_plan = marker.epoch == context.call.epoch
-            reply = marker.reply if same_plan or not marker.reply.more else NodeReply()
+            reply = marker.reply
+            if reply.more and not same_plan:
+                reply = NodeReply()
             if reply.ref is not None and await is_there(self.store, prefix, reply.ref, key, text):
                 break
             if text == doubted:
@@ -467,7 +532,9 @@ class NodeRunner:
         size, output = await self.library.sized(prefix, reply.ref)
         wanted, inline = context.wanted
         fresh = reply_to(output, reply.ref, size, wanted, inline=inline)
-        return fresh.model_copy(update={"attempt": 0, "usage": NO_USAGE} if any(reply.usage) else {})
+        if not any(reply.usage):
+            return fresh
+        return fresh.model_copy(update={"attempt": 0, "usage": NO_USAGE})
 
     async def _within_timeout(self, context: NodeContext, work: Work) -> NodeOutput:
         """Return the node's output, and when the work on it began and ended. The time of the artifact store is not the
@@ -483,8 +550,10 @@ class NodeRunner:
         except TimeoutError as error:
             if not limit.expired():
                 raise
-            reason = f"; {error}" if str(error) else ""
-            raise NodeTimeout(f"no result within {context.seconds:g} s{reason}") from None
+            problem = f"no result within {context.seconds:g} s"
+            if str(error):
+                problem += f"; {error}"
+            raise NodeTimeout(problem) from None
 
     async def _ready(self, context: NodeContext, tool: Tool | None) -> Work:
         """Return what gets the node's output, by its kind, with its inputs loaded. Raises BindError, BodyMissing,
@@ -498,12 +567,13 @@ class NodeRunner:
             return await self._tool_call(context, tool, context.arguments(work))
         if isinstance(work, ModelCall):
             return lambda _: self.models.run(context, work)
-        item = apart(context.checked, context.unit)
-        if isinstance(call, AgentNodeCall) and item is not None:
-            found = item_output(await whole_report(self.library, context.run_prefix, call.report), item)
-            answer = found or NodeOutput(None)
-        elif isinstance(call, AgentNodeCall):
-            answer = answer_of(await whole_report(self.library, context.run_prefix, call.report), context.unit.path)
+        if isinstance(call, AgentNodeCall):
+            report = await whole_report(self.library, context.run_prefix, call.report)
+            item = apart(context.checked, context.unit)
+            if item is not None:
+                answer = item_output(report, item) or NodeOutput(None)
+            else:
+                answer = answer_of(report, context.unit.path)
         else:
             answer = NodeOutput(await context.binder.value(node.id))
         if isinstance(call, AgentNodeCall):
@@ -522,8 +592,11 @@ class NodeRunner:
             agents_above = run_context.agents_above
         warnings: list[str] = []
         spending = Spending(context.attempts)
+        docs = None
+        if context.checked.docs:
+            docs = self.documents.folder(context.checked.docs)
         tool_context = ToolContext(
-            docs=self.documents.folder(context.checked.docs) if context.checked.docs else None,
+            docs=docs,
             cache=self.cache,
             run_id=context.call.run,
             node=context.unit.path,
@@ -563,4 +636,5 @@ def _content_key(context: NodeContext, refs: dict[str, str], tool: Tool | None, 
     unit = context.unit
     if generation != unit.generation:
         unit = replace(unit, generation=generation)
-    return content_key(context.checked, unit, refs, context.call, tool.version if tool else "")
+    version = tool.version if tool else ""
+    return content_key(context.checked, unit, refs, context.call, version)

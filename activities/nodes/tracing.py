@@ -19,7 +19,7 @@ from sennit.activities.nodes.attempts import Attempts
 from sennit.activities.nodes.binding import parse_unit
 from sennit.activities.nodes.context import NodeContext
 from sennit.activities.nodes.error_mapping import kind_of, message_of, retryable
-from sennit.activities.providers.model import Message, ModelReply, ModelRequest, ProviderError
+from sennit.activities.providers.model import Message, ModelReply, ModelRequest, ProviderError, ToolRequest
 from sennit.activities.toolbox.redaction import mask
 from sennit.workflows.messages.contracts import GROUP, NodeReply
 from sennit.workflows.messages.queues import PYDANTIC_AI
@@ -99,11 +99,18 @@ def node(context: NodeContext, path: str, refs: Mapping[str, str]) -> Iterator[C
         return
     call, work = context.call, context.work
     spec = context.spec
-    place = path.replace(spec.id, spec.key, 1) if spec.kind == "agent" and spec.key else path
-    repeated = {parse_unit(each).path: each for each in (*call.repeated, *call.nodes)}
+    place = path
+    if spec.kind == "agent" and spec.key:
+        place = path.replace(spec.id, spec.key, 1)
+    repeated = {parse_unit(full_path).path: full_path for full_path in (*call.repeated, *call.nodes)}
     links = tuple(span_id(call.run, repeated.get(name, name)) for name in _makers(context, refs))
-    about: dict[str, Any] = {"sennit.node": context.unit.path, "sennit.kind": spec.kind}
-    name, about["sennit.generation"] = "attempt", context.unit.generation
+
+    name = "attempt"
+    about: dict[str, Any] = {
+        "sennit.node": context.unit.path,
+        "sennit.kind": spec.kind,
+        "sennit.generation": context.unit.generation,
+    }
     if isinstance(work, ToolCall):
         name = f"execute_tool {work.tool}"
         about |= {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": work.tool}
@@ -116,13 +123,15 @@ def _makers(context: NodeContext, refs: Mapping[str, str]) -> list[str]:
     """Return these nodes, and in the place of the plan's joins their inputs: joins have no spans. Nor has a map whose
     value is that of its items.
     """
-    found, makers = list(refs), list[str]()
-    for name in found:  # which grows
+    names = list(refs)
+    makers: list[str] = []
+    for name in names:  # which grows
         node = context.checked.find(name)
         if isinstance(node, JoinNode):
-            found += [each for each in node.inputs if each not in found]
+            names += [source for source in node.inputs if source not in names]
         elif isinstance(node, MapNode) and is_manifest(refs.get(name, "")):
-            makers += [f"{name}[{index}]" for index, item in enumerate(json.loads(refs[name])) if item]
+            items = json.loads(refs[name])
+            makers += [f"{name}[{index}]" for index, item in enumerate(items) if item]
         else:
             makers.append(name)
     return makers
@@ -150,15 +159,19 @@ def _attempt(
     links: tuple[str, ...],
 ) -> Iterator[Callable[[NodeReply], None]]:
     info = activity.info()
-    alone = (
-        info.activity_id.partition("@")[0].partition(".")[0] == place.path
-    )  # else in a group, or a step that follows
-    begun = time.time_ns()
-    since = nanoseconds(info.scheduled_time) if alone else begun
-    whole = Span(run, span_id(run, place.key), span_id(run), place.shown, since)
-    whole.attributes, whole.links = dict(about), links
+    # The activity may be that of a group, or of an advance of a program that follows others.
+    alone = info.activity_id.partition("@")[0].partition(".")[0] == place.path
+    now = time.time_ns()
+
+    # The node itself, which began when it was scheduled, and this attempt at it.
+    begun = now
+    if alone:
+        begun = nanoseconds(info.scheduled_time)
+    whole = Span(run, span_id(run, place.key), span_id(run), place.shown, begun)
+    whole.attributes = dict(about)
+    whole.links = links
     key = f"{info.workflow_run_id}/{info.activity_id}/{info.scheduled_time}/{place.path}/{info.attempt}"
-    this = Span(run, span_id(run, key), whole.id, name, begun, attributes={**about, "sennit.attempt": attempts.number})
+    this = Span(run, span_id(run, key), whole.id, name, now, attributes={**about, "sennit.attempt": attempts.number})
     ended = True
 
     def note(reply: NodeReply) -> None:
@@ -170,16 +183,20 @@ def _attempt(
         with recorder.within(this):
             yield note
     except BaseException as error:
-        cut = not isinstance(error, Exception)
-        ended = not activity.is_worker_shutdown() if cut else _is_final(error, attempts, alone=alone)
-        for span in (this, whole):
-            _fail(span, error)
+        if isinstance(error, Exception):
+            ended = _is_final(error, attempts, alone=alone)
+        else:
+            ended = not activity.is_worker_shutdown()
+        _fail(this, error)
+        _fail(whole, error)
         raise
     finally:
         _current.reset(outer)
-        this.end = whole.end = time.time_ns()
-        for span in (this, whole) if ended else (this,):
-            recorder.record(span)
+        this.end = time.time_ns()
+        recorder.record(this)
+        if ended:
+            whole.end = this.end
+            recorder.record(whole)
 
 
 def _is_final(error: BaseException, attempts: Attempts, *, alone: bool) -> bool:
@@ -187,11 +204,13 @@ def _is_final(error: BaseException, attempts: Attempts, *, alone: bool) -> bool:
     info = activity.info()
     if not alone:
         return info.activity_type == GROUP.name and not retryable(error)
-    most = info.retry_policy.maximum_attempts if info.retry_policy is not None else 0
-    used_up = attempts.allowed is not None and attempts.number >= attempts.allowed
-    is_put_off = isinstance(error, ProviderError) and not error.is_attempt
-    last = (used_up and not is_put_off) or (most > 0 and info.attempt >= most)
-    return last or not retryable(error)
+    if not retryable(error):
+        return True
+    if info.retry_policy is not None and 0 < info.retry_policy.maximum_attempts <= info.attempt:
+        return True
+    if isinstance(error, ProviderError) and not error.is_attempt:
+        return False
+    return attempts.allowed is not None and attempts.number >= attempts.allowed
 
 
 @contextmanager
@@ -214,13 +233,20 @@ def model_call(request: ModelRequest) -> Iterator[Callable[[ModelReply], None]]:
         "gen_ai.output.type": "json" if request.output_schema is not None else "text",
         "sennit.role": request.role,
     }
-    asked = request.settings
-    numbers = {"temperature": asked.temperature, "top_p": asked.top_p, "seed": asked.seed}
-    numbers["max_tokens"] = request.max_output_tokens
-    span.attributes |= {f"gen_ai.request.{name}": value for name, value in numbers.items() if value is not None}
+    settings = request.settings
+    numbers = {
+        "temperature": settings.temperature,
+        "top_p": settings.top_p,
+        "seed": settings.seed,
+        "max_tokens": request.max_output_tokens,
+    }
+    for name, value in numbers.items():
+        if value is not None:
+            span.attributes[f"gen_ai.request.{name}"] = value
     if recorder.contents:
+        system = _parts(Message("user", mask(request.system)))
         turns = [*request.history, Message("user", request.prompt), *request.messages]
-        span.attributes["gen_ai.system_instructions"] = json.dumps(_parts(Message("user", mask(request.system))))
+        span.attributes["gen_ai.system_instructions"] = json.dumps(system)
         span.attributes["gen_ai.input.messages"] = json.dumps([_content(turn) for turn in turns])
 
     def record(reply: ModelReply) -> None:
@@ -254,16 +280,23 @@ def _content(message: Message) -> dict[str, Any]:
 def _parts(message: Message) -> list[dict[str, Any]]:
     if message.role == "tool":
         return [{"type": "tool_call_response", "id": message.call_id, "response": message.text}]
-    calls = [
-        {"type": "tool_call", "id": call.id, "name": call.name, "arguments": call.arguments} for call in message.calls
-    ]
-    return [*([{"type": "text", "content": message.text}] if message.text else []), *calls]
+    parts: list[dict[str, Any]] = []
+    if message.text:
+        parts.append({"type": "text", "content": message.text})
+    parts += map(_call_part, message.calls)
+    return parts
+
+
+def _call_part(call: ToolRequest) -> dict[str, Any]:
+    return {"type": "tool_call", "id": call.id, "name": call.name, "arguments": call.arguments}
 
 
 def _fail(span: Span, error: BaseException) -> None:
-    is_error = isinstance(error, Exception)
-    span.error = message_of(error) if is_error else "cancelled"
-    span.attributes["error.type"] = kind_of(error) if is_error else "cancelled"
+    span.error = "cancelled"
+    span.attributes["error.type"] = "cancelled"
+    if isinstance(error, Exception):
+        span.error = message_of(error)
+        span.attributes["error.type"] = kind_of(error)
 
 
 def nanoseconds(moment: datetime) -> int:
