@@ -51,14 +51,18 @@ class ModelCalls:
 
         Raises ProviderError, BindError, BodyMissing, StoreUnavailable.
         """
-        models = (work.model,) if work.model else context.checked.models.get(work.role) or OFFLINE
+        models: Sequence[str] = context.checked.models.get(work.role) or OFFLINE
+        if work.model:
+            models = (work.model,)
         if all(name.partition(":")[0] in OFFLINE for name in models):
             if work.media:
                 raise MediaRefused(f"`media`: {models[0]} takes no images, PDFs and audio; {why_not(models[0])}")
             prompt = PromptFormat(prompt=str(context.binder.bound(f"{work.prompt} ")).rstrip())
             reply = await self._complete(context, self._request(context, work, prompt), models)
-            return await self._with_workspace(context, work, prompt.read(reply, context.attempts.progress))
-        inputs, window = prompt_inputs(context, work), self.models.context(models)
+            output = prompt.read(reply, context.attempts.progress)
+            return await self._with_workspace(context, work, output)
+        inputs = prompt_inputs(context, work)
+        window = self.models.context(models)
         try:
             return await self._ask(context, work, models, inputs, window)
         except ContextTooLong:
@@ -74,15 +78,25 @@ class ModelCalls:
         history = await self._history(context, work, models)
         media = await self._media(context, work)
         before = await turns_before(context, self.library, work, media)
-        seen = [*media, *(part for message in before.messages for part in message.media)]
+        seen = list(media)
+        for message in before.messages:
+            seen += message.media
+
+        # What does not fit into the budget can be read in parts, with a tool.
         budget = await self._budget(context, work, inputs, window, history, seen)
-        tools = await self._tools(context, work, inputs.places if exceeds(inputs.values, budget.tokens) else ())
+        places: Collection[str] = ()
+        if exceeds(inputs.values, budget.tokens):
+            places = inputs.places
+        tools = await self._tools(context, work, places)
         prompt = await self._prompt_format(context, work, inputs, budget)
-        form = None if tools else prompt.form
         request = self._request(context, work, prompt)
-        request = replace(request, history=history.turns, messages=before.messages, media=media, tools=tools, form=form)
+        request = replace(request, history=history.turns, messages=before.messages, media=media, tools=tools)
+        if not tools:  # a model that is held to a form cannot call tools
+            request = replace(request, form=prompt.form)
+
         async with self.texts.writing(context, answer_only=joins(work)) as text:
-            reply = await self._complete(context, replace(request, on_text=text.add, on_restart=text.discard), models)
+            request = replace(request, on_text=text.add, on_restart=text.discard)
+            reply = await self._complete(context, request, models)
             if reply.calls and tools:
                 output = NodeOutput(transcript(before.messages, reply), reply.usage, "calls")
             else:
@@ -130,7 +144,9 @@ class ModelCalls:
         if joins(work) or refers_to_goal(work.prompt):
             values += [media.model_dump() for media in context.checked.attached]
         values += context.binder.bound(list(work.media))
-        loaded = await load_media(self.library.store, context.run_prefix, values) if values else []
+        if not values:
+            return ()
+        loaded = await load_media(self.library.store, context.run_prefix, values)
         return tuple(part_of(media, data) for media, data in loaded)
 
     async def _run_context(self, context: NodeContext) -> RunContext:
@@ -160,8 +176,10 @@ class ModelCalls:
         self, context: NodeContext, work: ModelCall, inputs: PromptInputs, budget: Budget
     ) -> PromptFormat:
         """Return the system prompt and the prompt of the call, and how its reply is read."""
-        lookup, material = context.binder.lookup, await self._material(context, work)
-        own, told = context.checked.settings_of(work).system, (context.checked.instructions, work.instructions)
+        lookup = context.binder.lookup
+        material = await self._material(context, work)
+        own = context.checked.settings_of(work).system
+        told = (context.checked.instructions, work.instructions)
         if not joins(work):
             system = roles.system(work.role, own, told)
             return PromptFormat(system, fill_prompt(work.prompt, lookup, budget, inputs.ended, material))
@@ -169,8 +187,9 @@ class ModelCalls:
         call = context.call
         assert isinstance(call, LlmNodeCall)
         if call.replans:
-            catalogue = (await self._run_context(context)).catalogue
-            replanning = joiner.Replanning(catalogue, [node.id for node in context.checked.plan.nodes])
+            run_context = await self._run_context(context)
+            nodes = [node.id for node in context.checked.plan.nodes]
+            replanning = joiner.Replanning(run_context.catalogue, nodes)
         prompt = joiner.prompt(work.prompt, lookup, inputs.ended, budget, material)
         if call.objections:
             prompt = f"{prompt}\n\n{joiner.format_objections(call.objections)}"
@@ -189,12 +208,13 @@ class ModelCalls:
         """Return what the model may call now. At its last turn it may call nothing, so that it answers."""
         if last_turn(work):
             return ()
-        catalogue = (await self._run_context(context)).catalogue
-        reader = (offered(places),) if places and work.context.over == "reference" else ()
-        own = [entry for entry in catalogue if entry["name"] in work.tools]
+        run_context = await self._run_context(context)
+        tools = [entry for entry in run_context.catalogue if entry["name"] in work.tools]
         if work.workspace is not None:
-            own = [without_workspace(entry) for entry in own]
-        return (*own, *reader)
+            tools = [without_workspace(entry) for entry in tools]
+        if places and work.context.over == "reference":
+            tools.append(offered(places))
+        return tuple(tools)
 
     async def _budget(
         self,
@@ -207,16 +227,21 @@ class ModelCalls:
     ) -> Budget:
         """Return how much of the outputs the model is given."""
         tokens = work.context.tokens
-        if window:
-            bare = await self._prompt_format(context, work, inputs, Budget(0))
-            tools = tokens_of(json.dumps(await self._tools(context, work, ())))
-            reply = context.checked.settings_of(work).max_tokens or REPLY_ROOM
-            seen = sum(part.tokens for part in media)
-            left = window - min(reply, window // REPLY_SHARE) - tools - history.tokens - seen
-            tokens = min(tokens, max(LEAST_TOKENS, left - tokens_of(bare.system) - tokens_of(bare.prompt)))
-            if tokens < work.context.tokens and exceeds(inputs.values, tokens):
-                context.attempts.progress(f"cut to {tokens:,} tokens: the model's context has {window:,}")
-        return Budget(tokens, READER if work.context.over == "reference" else "")
+        reader = READER if work.context.over == "reference" else ""
+        if not window:
+            return Budget(tokens, reader)
+
+        # What everything else takes of the context, with room for the reply.
+        bare = await self._prompt_format(context, work, inputs, Budget(0))
+        tools = await self._tools(context, work, ())
+        reply = context.checked.settings_of(work).max_tokens or REPLY_ROOM
+        taken = min(reply, window // REPLY_SHARE)
+        taken += tokens_of(bare.system) + tokens_of(bare.prompt) + tokens_of(json.dumps(tools))
+        taken += history.tokens + sum(part.tokens for part in media)
+        tokens = min(tokens, max(LEAST_TOKENS, window - taken))
+        if tokens < work.context.tokens and exceeds(inputs.values, tokens):
+            context.attempts.progress(f"cut to {tokens:,} tokens: the model's context has {window:,}")
+        return Budget(tokens, reader)
 
 
 def _call_seconds(limit: float) -> float:

@@ -33,22 +33,29 @@ def cited(answer: Any, entries: list[Any], results: Mapping[str, Result]) -> tup
     code, behind a word as in `x[0]`, lists of other numbers, and all of them in answers that are numbers or JSON.
     """
     warnings: list[str] = []
-    numbers: dict[int, int] = {}
     evidence: list[dict[str, Any]] = []
+    numbers: dict[int, int] = {}
+    """For each number that the model has given, the number of the evidence now: 0 if it does not stand."""
     for place, entry in enumerate(entries, 1):
-        piece = _piece(entry, results, warnings) if place <= MAX_EVIDENCE else None
-        mark = entry.get("n") if isinstance(entry, dict) else None
-        number = mark if isinstance(mark, int) else place
+        number = place
+        if isinstance(entry, dict) and isinstance(entry.get("n"), int):
+            number = entry["n"]
         numbers.setdefault(number, 0)
+        if place > MAX_EVIDENCE:
+            continue
+        piece = _piece(entry, results, warnings)
         if piece is not None:
             evidence.append({"n": len(evidence) + 1, **piece})
             numbers[number] = len(evidence)
     if len(entries) > MAX_EVIDENCE:
         warnings.append(f"evidence behind the first {MAX_EVIDENCE} pieces was left out")
+
+    # Evidence that the text does not mark is marked at its end.
     if isinstance(answer, str) and not _is_data(answer):
         answer, marked = _renumbered(answer, numbers, warnings)
-        unmarked = "".join(f"[{piece['n']}]" for piece in evidence if piece["n"] not in marked)
-        answer = f"{answer} {unmarked}" if unmarked else answer
+        unmarked = [f"[{piece['n']}]" for piece in evidence if piece["n"] not in marked]
+        if unmarked:
+            answer = f"{answer} {''.join(unmarked)}"
     return {"answer": answer, "evidence": evidence}, tuple(warnings)
 
 
@@ -68,34 +75,44 @@ def _marks(answer: str) -> Iterator[re.Match[str]]:
     """Yield the marks outside of code, which begins and ends with as many backticks."""
     found = list(_MARK.finditer(answer))
     last = {mark["ticks"]: place for place, mark in enumerate(found) if mark["ticks"]}
-    code = None
+    opening = None
+    """The backticks that the code around this place has begun with; None outside of code."""
     for place, mark in enumerate(found):
         ticks = mark["ticks"]
-        if code is not None:
-            code = None if ticks == code else code
+        if opening is not None:
+            if ticks == opening:
+                opening = None
         elif not ticks:
             yield mark
         elif last[ticks] > place:
-            code = ticks
+            opening = ticks
 
 
 def _renumbered(answer: str, numbers: Mapping[int, int], warnings: list[str]) -> tuple[str, set[int]]:
     """Return the answer with its marks as the evidence is numbered now, and those numbers."""
-    pieces, end, marked = list[str](), 0, set[int]()
+    renumbered = ""
+    end = 0
+    marked: set[int] = set()
     for mark in _marks(answer):
+        start = mark.start()
         written = [int(number) for number in re.split("[,;]", mark["numbers"])]
         known = [numbers[number] for number in written if number in numbers]
-        before = answer[mark.start() - 1 : mark.start()] if mark.start() else ""
-        if not known and (len(written) > 1 or (not mark["space"] and before.isalnum())):
-            continue
-        text = "".join(f"[{number}]" for number in dict.fromkeys(known) if number)
-        text += UNPROVEN if 0 in known else ""
         if not known:
+            # Brackets that cannot be a mark stay, as of an index behind a word.
+            is_behind_word = start > 0 and answer[start - 1].isalnum() and not mark["space"]
+            if len(written) > 1 or is_behind_word:
+                continue
             warnings.append(f"the mark [{written[0]}] was left out: there is no evidence with that number")
-        pieces += [answer[end : mark.start()], f"{mark['space']}{text}" if text else ""]
+        standing = [number for number in dict.fromkeys(known) if number]
+        text = "".join(f"[{number}]" for number in standing)
+        if 0 in known:
+            text += UNPROVEN
+        renumbered += answer[end:start]
+        if text:
+            renumbered += f"{mark['space']}{text}"
         marked.update(known)
         end = mark.end()
-    return "".join([*pieces, answer[end:]]), marked
+    return renumbered + answer[end:], marked
 
 
 def _piece(entry: Any, results: Mapping[str, Result], warnings: list[str]) -> dict[str, str] | None:
@@ -103,40 +120,50 @@ def _piece(entry: Any, results: Mapping[str, Result], warnings: list[str]) -> di
     if not isinstance(entry, dict):
         warnings.append(f"evidence {format_value(entry)} is no object and was left out")
         return None
-    found = _NODE.match(str(entry.get("node", "")))
-    name = found["name"] if found else ""
-    name = f"n{int(name)}" if name.isdecimal() and name.isascii() else name
-    quote, claim = _line(entry.get("quote")), _line(entry.get("claim"))
+    name = ""
+    named = _NODE.match(str(entry.get("node", "")))
+    if named:
+        name = named["name"]
+    if name.isdecimal() and name.isascii():
+        name = f"n{int(name)}"
+    quote = _line(entry.get("quote"))
+    claim = _line(entry.get("claim"))
     if name not in results:
         warnings.append(f"evidence of {format_value(entry.get('node'))} was left out: there is no such result")
         return None
     if not claim:
         warnings.append(f"evidence of {name} was left out: it has no claim")
         return None
-    source, held = _held(results[name].value, _plain(quote), "", 0) if quote else ("", True)
-    if not held:
+    source: str | None = ""
+    if quote:
+        source = _source_of(results[name].value, _plain(quote), "", 0)
+    if source is None:
         why = f"the quote {format_value(quote)} does not stand in {name} as a passage or a whole value"
         warnings.append(f"{format_value(claim)} is unproven: {why}")
         return None
     return {"node": name, "claim": claim, "source": source, "quote": quote}
 
 
-def _held(value: Any, quote: str, document: str, depth: int) -> tuple[str, bool]:
-    """Return (document, whether) of a quotation in a result: the path or address nearest to where it stands."""
+def _source_of(value: Any, quote: str, document: str, depth: int) -> str | None:
+    """Return the path or address nearest to where a quotation stands in a result, "" if none is near; None if it does
+    not stand there. `document` is the nearest one so far.
+    """
     if isinstance(value, str):
-        return (document, True) if _stands(quote, _plain(value)) else ("", False)
+        return document if _stands(quote, _plain(value)) else None
     if depth > MAX_QUOTED_LEVELS:
-        return "", False
+        return None
     if isinstance(value, int | float):
-        return (document, True) if quote == str(value) else ("", False)
+        return document if quote == str(value) else None
     if isinstance(value, dict):
-        documents = (value[field] for field in _PLACES if isinstance(value.get(field), str))
-        document = next(documents, document)
+        for field in _PLACES:
+            if isinstance(value.get(field), str):
+                document = value[field]
+                break
     for item in parts_of(value):
-        found = _held(item, quote, document, depth + 1)
-        if found[1]:
-            return found
-    return "", False
+        source = _source_of(item, quote, document, depth + 1)
+        if source is not None:
+            return source
+    return None
 
 
 def _stands(quote: str, text: str) -> bool:
@@ -145,9 +172,17 @@ def _stands(quote: str, text: str) -> bool:
         return bool(quote)
     if quote not in text or (len(quote) < SHORTEST_QUOTE and not _AMOUNT.fullmatch(quote)):
         return False
-    before = r"(?<![\w$€£¥+\u2212\u2013-])(?<!\d[.,'])(?<!\d (?=\d{3}(?!\d)))" if quote[0].isdigit() else r"(?<!\w)"
-    behind = r"(?![.,']?\d)(?! \d{3}(?!\d))(?!\w)" if quote[-1].isdigit() else r"(?!\w)"
-    pattern = f"{before if quote[0].isalnum() else ''}{re.escape(quote)}{behind if quote[-1].isalnum() else ''}"
+    pattern = re.escape(quote)
+
+    # A number does not stand in a longer one: nothing of an amount is before or behind it.
+    if quote[0].isdigit():
+        pattern = r"(?<![\w$€£¥+\u2212\u2013-])(?<!\d[.,'])(?<!\d (?=\d{3}(?!\d)))" + pattern
+    elif quote[0].isalnum():
+        pattern = r"(?<!\w)" + pattern
+    if quote[-1].isdigit():
+        pattern += r"(?![.,']?\d)(?! \d{3}(?!\d))(?!\w)"
+    elif quote[-1].isalnum():
+        pattern += r"(?!\w)"
     return re.search(pattern, text) is not None
 
 
@@ -157,4 +192,6 @@ def _plain(text: str) -> str:
 
 
 def _line(text: Any) -> str:
-    return " ".join(text.split())[:1000] if isinstance(text, str) else ""
+    if not isinstance(text, str):
+        return ""
+    return " ".join(text.split())[:1000]

@@ -1,7 +1,7 @@
 """The models of a worker: which serves a call, when the next of a list takes over, and what every call is held to."""
 
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Self, get_args
 
@@ -79,8 +79,10 @@ class Models:
     @property
     def has_servers(self) -> bool:
         """Whether some role is served by a model, and not by the rules alone."""
-        named = (name for role in get_args(Role) for name in self._settings.models(role))
-        return any(name not in OFFLINE for name in named)
+        names: list[str] = []
+        for role in get_args(Role):
+            names += self._settings.models(role)
+        return any(name not in OFFLINE for name in names)
 
     @property
     def rates(self) -> dict[str, int]:
@@ -97,10 +99,18 @@ class Models:
 
         Raises UnknownModel, KeyRefused or what a server says, and ValueError for a `model` that is none.
         """
-        wanted = self.wanted(model)
-        names = dict.fromkeys(name for role in wanted for name in wanted[role])
-        full = {name: name if ":" in name else await self._provider(name).default_model() for name in names}
-        return {role: [full[name] for name in wanted[role]] for role in wanted}
+        full: dict[str, str] = {}
+        chosen: dict[Role, list[str]] = {}
+        for role, names in self.wanted(model).items():
+            chosen[role] = []
+            for name in names:
+                # A provider alone stands for its usual model, which its server is asked for once.
+                if name not in full:
+                    full[name] = name
+                    if ":" not in name:
+                        full[name] = await self._provider(name).default_model()
+                chosen[role].append(full[name])
+        return chosen
 
     def wanted(self, model: str = "") -> dict[Role, list[str]]:
         """Return the same without asking a server. Raises ValueError for a `model` that is none."""
@@ -109,9 +119,12 @@ class Models:
 
     def settings(self, closer: CallSettings | None = None) -> dict[Role, CallSettings]:
         """Return the settings of each role's calls where some are set, those of a run in the place of the role's."""
-        roles: tuple[Role, ...] = get_args(Role)
-        merged = {role: self._settings.calls.get(role, NO_SETTINGS).under(closer) for role in roles}
-        return {role: settings for role, settings in merged.items() if settings != NO_SETTINGS}
+        merged: dict[Role, CallSettings] = {}
+        for role in get_args(Role):
+            settings = self._settings.calls.get(role, NO_SETTINGS).under(closer)
+            if settings != NO_SETTINGS:
+                merged[role] = settings
+        return merged
 
     async def complete(self, request: ModelRequest, names: Sequence[str], attempt: int = 1) -> ModelReply:
         """Answer a call by one of `names`: each in turn has two attempts, and the last one all that are left.
@@ -139,19 +152,28 @@ class Models:
 
     def lacking(self, names: Iterable[str], settings: CallSettings) -> tuple[str, ...]:
         """Return a sentence on each setting that one of these models is known to take none of."""
-        unused = [(name, "the rules read no settings", settings.names) for name in names if name in OFFLINE]
+        sentences: list[str] = []
+        for name in names:
+            if name in OFFLINE:
+                sentences += _unsent(name, settings.names, "the rules read no settings")
         for name, remote in self._remotes(names):
-            unused.append((name, "its API has none", tuple(each for each in settings.names if each in remote.lacks)))
-        return tuple(f"`{each}` is not sent to {name}: {why}" for name, why, lacks in unused for each in lacks)
+            lacking = [setting for setting in settings.names if setting in remote.lacks]
+            sentences += _unsent(name, lacking, "its API has none")
+        return tuple(sentences)
 
     def notes(self, names: Iterable[str]) -> tuple[str, ...]:
         """Return what this worker has learned of these models from calls that were refused, a sentence each."""
-        return tuple(note for name, remote in self._remotes(names) for note in remote.known.notes(name))
+        notes: list[str] = []
+        for name, remote in self._remotes(names):
+            notes += remote.known.notes(name)
+        return tuple(notes)
 
-    def _remotes(self, names: Iterable[str]) -> list[tuple[str, _Remote]]:
-        """Return the models that servers have, each with its server."""
-        found = [(name, self._providers.get(name.partition(":")[0])) for name in names]
-        return [(name, provider) for name, provider in found if isinstance(provider, _Remote)]
+    def _remotes(self, names: Iterable[str]) -> Iterator[tuple[str, _Remote]]:
+        """Yield the models that servers have, each with its server."""
+        for name in names:
+            provider = self._providers.get(name.partition(":")[0])
+            if isinstance(provider, _Remote):
+                yield name, provider
 
     async def close(self) -> None:
         """Close what connections there are."""
@@ -177,14 +199,17 @@ class Models:
         if provider in OFFLINE:
             return Throttle(MAX_CALLS_PER_SECOND)
         calls_a_minute = self._settings.rates.get(provider.partition(":")[0])
-        return Throttle(calls_a_minute / 60 if calls_a_minute else None)
+        if not calls_a_minute:
+            return Throttle(None)
+        return Throttle(calls_a_minute / 60)
 
     def _with_results_named(self, request: ModelRequest) -> tuple[ModelRequest, tuple[str, ...]]:
         """Return a request without the media that tools have returned and that its model is known not to take, and what
         people should know of that. The words of the results name them.
         """
-        refused = self._refused_kinds(request.model)
-        lacking = [kind for kind in _kinds_of_results(request) if kind in refused or lacks(request.model, kind)]
+        model = request.model
+        refused = self._refused_kinds(model)
+        lacking = [kind for kind in _kinds_of_results(request) if kind in refused or lacks(model, kind)]
         if not lacking:
             return request, ()
         return _without_media(request, lacking), (_takes_none(request.model, lacking),)
@@ -216,17 +241,17 @@ class Models:
 
     async def _answer(self, request: ModelRequest) -> ModelReply:
         provider = self._provider(request.model)
-        name = request.model.partition(":")[0]
-        limiter, outcome, reply = self._limiter(request.model), "ok", None
+        limiter = self._limiter(request.model)
+        outcome = "ok"
+        reply = None
         try:
             async with limiter.admitted(put_offs=request.account.put_offs):
-                if request.model == name:
+                if ":" not in request.model:
                     request = replace(request, model=await provider.default_model())
                 check_taken(request)
                 request, named = self._with_results_named(request)
-                await request.account.begin(
-                    NO_USAGE, NO_USAGE
-                )  # what was cut off before is paid, whoever serves it now
+                # What was cut off before is paid, whoever serves it now.
+                await request.account.begin(NO_USAGE, NO_USAGE)
                 with model_call(request) as record:
                     try:
                         reply = _masked(await provider.complete(request))
@@ -239,7 +264,8 @@ class Models:
                         _fit(reply, request.output_schema)
         except ProviderError as error:
             outcome = type(error).__name__
-            error.usage = reply.usage if reply is not None else error.usage
+            if reply is not None:
+                error.usage = reply.usage
             if self._meter is not None:
                 self._meter.pressed(limiter)
             raise
@@ -260,9 +286,15 @@ def _takes_none(model: str, kinds: Sequence[str]) -> str:
     return f"{model} takes no {format_names(kinds)}: what tools have returned is named to it and not shown"
 
 
+def _unsent(model: str, settings: Iterable[str], why: str) -> list[str]:
+    return [f"`{setting}` is not sent to {model}: {why}" for setting in settings]
+
+
 def _kinds_of_results(request: ModelRequest) -> list[MediaKind]:
     """Return the kinds of media that tools have returned."""
-    kinds = {part.kind for message in request.messages for part in message.media}
+    kinds: set[MediaKind] = set()
+    for message in request.messages:
+        kinds.update(part.kind for part in message.media)
     return sorted(kinds)
 
 
@@ -277,8 +309,14 @@ def _without_media(request: ModelRequest, kinds: Collection[str]) -> ModelReques
 
 def _masked(reply: ModelReply) -> ModelReply:
     """Return a reply without this worker's secrets: a server may repeat the key that it was sent."""
-    calls = tuple(replace(call, arguments=mask(call.arguments), fields=mask(call.fields)) for call in reply.calls)
-    return replace(reply, output=mask(reply.output), text=mask(reply.text), calls=calls, thinking=mask(reply.thinking))
+    calls = [replace(call, arguments=mask(call.arguments), fields=mask(call.fields)) for call in reply.calls]
+    return replace(
+        reply,
+        output=mask(reply.output),
+        text=mask(reply.text),
+        calls=tuple(calls),
+        thinking=mask(reply.thinking),
+    )
 
 
 def _fit(reply: ModelReply, schema: dict[str, object]) -> None:

@@ -61,8 +61,10 @@ def results_of(inputs: Mapping[str, Any], gathered: Mapping[str, Sequence[str]])
 
 def _ends_of(names: Sequence[str], value: Any) -> bool:
     """Whether a value tells how these nodes ended; a fallback value or a fallback node may have replaced it."""
-    ends = value if isinstance(value, list) else []
-    ids = [end["id"] for end in ends if isinstance(end, dict) and set(end) == _SETTLED and end["status"] in _STATUSES]
+    if not isinstance(value, list):
+        return False
+    ends = [end for end in value if isinstance(end, dict) and set(end) == _SETTLED]
+    ids = [end["id"] for end in ends if end["status"] in _STATUSES]
     return ids == list(names)
 
 
@@ -111,7 +113,9 @@ def fill_template(template: str, lookup: Callable[[str], Any], named: Mapping[st
 
     def write(reference: Reference) -> str:
         name = f"{prefix}{_name(reference)}"
-        return f"[{name}]" if name in named else as_text(resolve(reference, lookup(reference.node)))
+        if name in named:
+            return f"[{name}]"
+        return as_text(resolve(reference, lookup(reference.node)))
 
     return filled(template, write)
 
@@ -142,18 +146,24 @@ def fill_prompt(
     The goal, the run's inputs, numbers and truth values stand where they are referred to. Everything else comes from
     elsewhere: its place has the reference's name in brackets, and the text follows in a fence. Raises BindError.
     """
-    values, ended, material = untrusted_values(template, lookup), ended or {}, material or {}
+    ended = ended or {}
+    material = material or {}
+    values = untrusted_values(template, lookup)
     blocks = fenced_blocks({**material, **values, **values_or_errors(ended)}, budget)
-    named = [blocks[name] for name in (*material, *values) if name not in ended]
-    return "\n\n".join([fill_template(template, lookup, values), *named, *format_ends(ended, blocks)])
+    parts = [fill_template(template, lookup, values)]
+    parts += [blocks[name] for name in (*material, *values) if name not in ended]
+    parts += format_ends(ended, blocks)
+    return "\n\n".join(parts)
 
 
 def values_or_errors(results: Mapping[str, Result]) -> dict[str, Any]:
     """Return what there is to tell of each result: its value, or its error."""
-    return {
-        name: result.value if result.status == "succeeded" else (result.error or "no reason is known")
-        for name, result in results.items()
-    }
+    told: dict[str, Any] = {}
+    for name, result in results.items():
+        told[name] = result.error or "no reason is known"
+        if result.status == "succeeded":
+            told[name] = result.value
+    return told
 
 
 def format_ends(results: Mapping[str, Result], blocks: Mapping[str, str]) -> list[str]:
@@ -169,8 +179,11 @@ def fenced_blocks(values: Mapping[str, Any], budget: Budget) -> dict[str, str]:
 def within_budget(values: Mapping[str, Any], budget: Budget) -> dict[str, str]:
     """Return one text a value, all together about within the budget."""
     texts = {name: as_text(value) for name, value in values.items()}
-    shares = _shares(texts, budget.tokens)
-    return {name: _within(name, values[name], text, shares[name], budget.reader) for name, text in texts.items()}
+    shares = fair_shares([tokens_of(text) for text in texts.values()], budget.tokens)
+    within: dict[str, str] = {}
+    for (name, text), share in zip(texts.items(), shares, strict=True):
+        within[name] = _within(name, values[name], text, share, budget.reader)
+    return within
 
 
 def exceeds(values: Mapping[str, Any], tokens: int) -> bool:
@@ -182,16 +195,14 @@ def _name(reference: Reference) -> str:
     return str(reference).strip("${}")
 
 
-def _shares(texts: Mapping[str, str], tokens: int) -> dict[str, int]:
-    return dict(zip(texts, fair_shares(list(map(tokens_of, texts.values())), tokens), strict=True))
-
-
 def fair_shares(sizes: Sequence[int], total: int) -> list[int]:
     """Return how much of `total` each size gets: all it asks for, or an equal part of what smaller ones leave."""
     shares = [0] * len(sizes)
     left = total
-    for count, index in enumerate(sorted(range(len(sizes)), key=sizes.__getitem__)):
-        shares[index] = min(sizes[index], left // (len(sizes) - count))
+    smallest_first = sorted(range(len(sizes)), key=sizes.__getitem__)
+    for count, index in enumerate(smallest_first):
+        equal_part = left // (len(sizes) - count)
+        shares[index] = min(sizes[index], equal_part)
         left -= shares[index]
     return shares
 
@@ -209,9 +220,10 @@ def _within(name: str, value: Any, text: str, share: int, reader: str) -> str:
 
 def _list_within(name: str, items: list[Any], share: int, reader: str) -> str:
     """Return as many items as may have a useful length, each cut to its own share, and how many are missing."""
-    parts = [as_text(item) for item in items[: max(1, share // ITEM_TOKENS)]]
-    pairs = enumerate(zip(parts, fair_shares([tokens_of(part) for part in parts], share), strict=True))
-    lines = [cut(f"{name}[{index}]", part, most) for index, (part, most) in pairs]
+    shown = max(1, share // ITEM_TOKENS)
+    parts = [as_text(item) for item in items[:shown]]
+    shares = fair_shares([tokens_of(part) for part in parts], share)
+    lines = [cut(f"{name}[{index}]", part, shares[index]) for index, part in enumerate(parts)]
     if len(parts) < len(items):
         lines.append(_mark(f"{len(items) - len(parts):,} more items of {name}", _call(reader, name)))
     return "\n".join(lines)
@@ -232,8 +244,12 @@ def _beginning(text: str, tokens: int) -> str:
 
 
 def _call(reader: str, name: str, start: int = 0) -> str:
-    return f'{reader}(node="{name}", from={start})' if reader else ""
+    if not reader:
+        return ""
+    return f'{reader}(node="{name}", from={start})'
 
 
 def _mark(missing: str, call: str = "") -> str:
-    return f"[cut: {missing}; {call} reads on]" if call else f"[cut: {missing}]"
+    if not call:
+        return f"[cut: {missing}]"
+    return f"[cut: {missing}; {call} reads on]"
