@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from sennit.activities.providers import structured
 from sennit.activities.providers.call_arguments import CallArguments
-from sennit.activities.providers.model import MediaPart, Message, ModelRequest, Stop, parameters_of
+from sennit.activities.providers.model import MediaPart, Message, ModelRequest, Stop, ToolRequest, parameters_of
 from sennit.activities.providers.reply_builder import ReplyBuilder
 from sennit.activities.providers.returned_fields import GatheredFields
 from sennit.activities.providers.settings import Server
@@ -62,7 +62,10 @@ class Anthropic:
     lacks: ClassVar[tuple[str, ...]] = ("seed",)
 
     def headers(self, server: Server) -> dict[str, str]:
-        return {"anthropic-version": "2023-06-01"} | ({"x-api-key": server.key} if server.key else {})
+        headers = {"anthropic-version": "2023-06-01"}
+        if server.key:
+            headers["x-api-key"] = server.key
+        return headers
 
     def body(self, server: Server, request: ModelRequest, without: Without) -> dict[str, Any]:
         """Return the request."""
@@ -96,7 +99,10 @@ class Anthropic:
 
     def longest(self, model: str) -> int:
         name = model.partition(":")[2]
-        return next((tokens for pattern, tokens in _LONGEST if re.match(pattern, name)), _LONGEST_ELSEWHERE)
+        for pattern, tokens in _LONGEST:
+            if re.match(pattern, name):
+                return tokens
+        return _LONGEST_ELSEWHERE
 
     def _effort(self, body: dict[str, Any], effort: Effort) -> None:
         """Ask for so much thinking. Older models want its tokens, which count as output, and newer ones a word."""
@@ -129,20 +135,16 @@ class Anthropic:
 
     def _tools(self, body: dict[str, Any], request: ModelRequest) -> None:
         """Name the tools; those of earlier turns must be named even where none may be called any more."""
-        called = dict.fromkeys(call.name for message in request.messages for call in message.calls)
         entries = request.callable
-        if not entries and called:
-            body["tool_choice"] = {"type": "none"}
-            entries = tuple({"name": name} for name in called)
+        if not entries:
+            called: dict[str, None] = {}
+            for message in request.messages:
+                called |= dict.fromkeys(call.name for call in message.calls)
+            if called:
+                body["tool_choice"] = {"type": "none"}
+                entries = tuple({"name": name} for name in called)
         if entries:
-            body["tools"] = [
-                {
-                    "name": entry["name"],
-                    "description": entry.get("description", ""),
-                    "input_schema": parameters_of(entry),
-                }
-                for entry in entries
-            ]
+            body["tools"] = list(map(_tool, entries))
 
     def take_whole(self, reply: ReplyBuilder, data: Any) -> None:
         content = data["content"]
@@ -158,8 +160,11 @@ class Anthropic:
         if not reply.begun:
             self.take_whole(reply, message)
             return
-        blocks = message.get("content") or ()
-        reply.complete_text("".join(block.get("text") or "" for block in blocks if block.get("type") == "text"))
+        text = ""
+        for block in message.get("content") or ():
+            if block.get("type") == "text":
+                text += block.get("text") or ""
+        reply.complete_text(text)
         self._stop(reply, message.get("stop_reason"))
 
     def _begin_block(self, reply: ReplyBuilder, index: int, block: dict[str, Any]) -> None:
@@ -177,8 +182,9 @@ class Anthropic:
         if kind == "text":
             reply.add_text(block.get("text") or "")
         elif kind == "tool_use":
-            fields = block.get("input") or {}  # complete here only when nothing is streamed
-            arguments = json.dumps(fields, ensure_ascii=False) if fields else ""
+            arguments = ""
+            if block.get("input"):  # complete here only when nothing is streamed
+                arguments = json.dumps(block["input"], ensure_ascii=False)
             reply.add_call(index, name=block["name"], call_id=block.get("id") or "", arguments=arguments)
         elif kind in ("thinking", "redacted_thinking"):
             reply.thinking[index] = GatheredFields(block)
@@ -196,7 +202,9 @@ class Anthropic:
             reply.add_call(index, arguments=delta["partial_json"])
         elif kind in ("thinking_delta", "signature_delta") and index in reply.thinking:
             name = kind.removesuffix("_delta")
-            piece = delta[name].removeprefix(began) if name == "thinking" else delta[name]
+            piece = delta[name]
+            if name == "thinking":
+                piece = piece.removeprefix(began)
             reply.thinking[index].join(name, piece)
             reply.add_thought(delta.get("thinking", ""))
 
@@ -209,10 +217,11 @@ class Anthropic:
     def _usage(self, reply: ReplyBuilder, usage: dict[str, Any]) -> None:
         """Cached input is input: its price is another, but it fills the context as well."""
         if isinstance(usage.get("input_tokens"), int):
-            cached = [usage.get(f"cache_{what}_input_tokens") for what in ("creation", "read")]
-            kept, read = (count(tokens, 0) or 0 for tokens in cached)
+            kept = count(usage.get("cache_creation_input_tokens"), 0) or 0
+            read = count(usage.get("cache_read_input_tokens"), 0) or 0
             reply.input_tokens = usage["input_tokens"] + kept + read
-            reply.kept_tokens, reply.cached_tokens = kept, read
+            reply.kept_tokens = kept
+            reply.cached_tokens = read
         reply.output_tokens = count(usage.get("output_tokens"), reply.output_tokens)
 
 
@@ -250,23 +259,37 @@ def _media_block(media: MediaPart) -> dict[str, Any]:
     source = {"type": "base64", "media_type": media.content_type, "data": media.data}
     if media.kind == "image":
         return {"type": "image", "source": source}
-    named = {"title": media.name} if media.name else {}
-    return {"type": "document", "source": source, **named}
+    block = {"type": "document", "source": source}
+    if media.name:
+        block["title"] = media.name
+    return block
 
 
 def _blocks(message: Message) -> list[dict[str, Any]]:
     shown = [_media_block(media) for media in message.media]
     if message.role == "tool":
-        content: Any = [{"type": "text", "text": message.text}, *shown] if shown else message.text
+        content: Any = message.text
+        if shown:
+            content = [{"type": "text", "text": message.text}, *shown]
         return [{"type": "tool_result", "tool_use_id": message.call_id, "content": content}]
-    text = [{"type": "text", "text": message.text}] if message.text else []
-    calls = [
-        {
-            "type": "tool_use",
-            "id": call.id,
-            "name": call.name,
-            "input": call.arguments if isinstance(call.arguments, dict) else {"arguments": call.arguments},
-        }
-        for call in message.calls
-    ]
-    return [*message.thinking, *shown, *text, *calls]
+    blocks = [*message.thinking, *shown]
+    if message.text:
+        blocks.append({"type": "text", "text": message.text})
+    blocks += map(_call_block, message.calls)
+    return blocks
+
+
+def _call_block(call: ToolRequest) -> dict[str, Any]:
+    """Return a call of a tool; the API takes objects alone, and a model may have written something else."""
+    arguments = call.arguments
+    if not isinstance(arguments, dict):
+        arguments = {"arguments": arguments}
+    return {"type": "tool_use", "id": call.id, "name": call.name, "input": arguments}
+
+
+def _tool(entry: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "name": entry["name"],
+        "description": entry.get("description", ""),
+        "input_schema": parameters_of(entry),
+    }

@@ -77,7 +77,9 @@ class Lesson:
 
     def applied(self, without: Without) -> Without:
         """Return what the next call does without."""
-        return without - self.refused if self.wanted else without | self.refused
+        if self.wanted:
+            return without - self.refused
+        return without | self.refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +97,9 @@ class _Known:
         """What is done without the parameter, in words; "" if nobody need know."""
         if self.parameter not in _SETTINGS:
             return _CONSEQUENCES.get(self.parameter, "")
-        of_value = "" if self.value is None else f" of {self.value}"
+        of_value = ""
+        if self.value is not None:
+            of_value = f" of {self.value}"
         return f"takes no `{self.parameter}`{of_value}, so it was not sent"
 
     def applies_to(self, request: ModelRequest) -> bool:
@@ -132,14 +136,19 @@ class Capabilities:
         No schema is sent where there is none, nor beside tools but to official servers: others hold the reply to it so
         tightly that the model can call no tool.
         """
-        known = [entry for entry in self._of(request.model).values() if entry.applies_to(request)]
-        refused = frozenset(entry.parameter for entry in known if not entry.wanted)
-        wanted = frozenset(entry.parameter for entry in known if entry.wanted)
-        left_out = refused | (unreturned(self.server.url, request.messages) - wanted)
-        unheld = request.output_schema is None or (bool(request.tools) and not self.server.official)
-        in_words = unheld and request.form is None
+        wanted: set[str] = set()
+        refused: set[str] = set()
+        for entry in self._of(request.model).values():
+            if entry.applies_to(request):
+                parameters = wanted if entry.wanted else refused
+                parameters.add(entry.parameter)
+        left_out = frozenset(refused | (unreturned(self.server.url, request.messages) - wanted))
+
+        has_schema = request.output_schema is not None and (self.server.official or not request.tools)
+        if not has_schema and request.form is None:
+            return left_out | {self.schema}
         refused_at = self._schemas.get(_schema_key(request))
-        if in_words or (refused_at is not None and not self._is_past(refused_at)):
+        if refused_at is not None and not self._is_past(refused_at):
             return left_out | {self.schema}
         return left_out
 
@@ -156,7 +165,8 @@ class Capabilities:
         """Remember what was refused, and why. Of schemas it is this one, unless the text is about unknown
         parameters. Of a setting it is its value, if the text is about values.
         """
-        refused, now = lesson.refused, self.clock()
+        refused = lesson.refused
+        now = self.clock()
         if self.schema in refused and (not UNKNOWN.search(lesson.text) or _OF_SCHEMA.search(lesson.text)):
             self._schemas.put(_schema_key(request), now)
             refused = refused - {self.schema}
@@ -164,9 +174,12 @@ class Capabilities:
         is_of_value = _OF_VALUE.search(lesson.text) is not None
         for name in sorted(refused):
             earlier = sum(entry.parameter == name for entry in known.values())
-            has_value = name in _SETTINGS and is_of_value and earlier < _MOST_VALUES
-            value = getattr(request.settings, name) if has_value else None
-            place = name if value is None else f"{name}={value}"
+            value = None
+            if name in _SETTINGS and is_of_value and earlier < _MOST_VALUES:
+                value = getattr(request.settings, name)
+            place = name
+            if value is not None:
+                place = f"{name}={value}"
             known[place] = _Known(name, lesson.reason, lesson.wanted, now, value)
         if refused:
             self._known.put(request.model, known)
@@ -212,20 +225,26 @@ class Capabilities:
         """Return a sentence on each setting of the request that was not sent, with the reason if it was refused."""
         entries = self._of(request.model).values()
         known = {entry.parameter: entry for entry in entries if entry.applies_to(request)}
-        notes = list[str]()
+        notes: list[str] = []
         for name in request.settings.names:
             if name in without and name in _SETTINGS:
+                consequence = f"takes no `{name}`, so it was not sent"
                 entry = known.get(name)
-                told = f"{entry.consequence} ({entry.reason})" if entry else f"takes no `{name}`, so it was not sent"
-                notes.append(f"{request.model} {told}")
+                if entry:
+                    consequence = f"{entry.consequence} ({entry.reason})"
+                notes.append(f"{request.model} {consequence}")
         return tuple(notes)
 
     def learn_listed(self, entries: list[Mapping[str, Any]]) -> None:
         """Take the lengths of contexts that a server's list of models has."""
         for entry in entries:
+            places = [entry]
             meta = entry.get("meta")
-            places = [entry, *([meta] if isinstance(meta, dict) else [])]
-            lengths = [place[name] for place in places for name in _LENGTHS if isinstance(place.get(name), int)]
+            if isinstance(meta, dict):
+                places.append(meta)
+            lengths: list[int] = []
+            for place in places:
+                lengths += [place[name] for name in _LENGTHS if isinstance(place.get(name), int)]
             if lengths and min(lengths) > 0:
                 self._contexts.put(f"{self.server.provider}:{entry['id']}", min(lengths))
 

@@ -265,7 +265,7 @@ def error_of(server: Server, model: str, status: int, headers: Mapping[str, str]
     where = f"{server.provider} at {server.shown}"
 
     # What is about the account or the key comes first: nothing else of the call matters then.
-    most_output = 0 if _OF_PROMPT.search(text) else _tokens_in(_MOST_OUTPUT, text)
+    most_output = _most_output_in(text)
     if _used_up(status, code, text) and not (status == 402 and most_output):
         return QuotaUsedUp(f"{where} has no quota left for this account ({status}){quote}")
     if status in (400, 403, 422) and _DECLINED.search(text):
@@ -362,7 +362,9 @@ def _places(data: dict[str, Any]) -> list[dict[str, Any]]:
     """Return an event, its choices and their messages: in each of them some gateway puts an error."""
     places = [data]
     choices = data.get("choices")
-    for choice in choices if isinstance(choices, list) else ():
+    if not isinstance(choices, list):
+        return places
+    for choice in choices:
         if not isinstance(choice, dict):
             continue
         places.append(choice)
@@ -389,20 +391,25 @@ def _error_in(place: dict[str, Any]) -> Any:
 def error_within(server: Server, model: str, data: Any) -> ProviderError:
     """Return what an error inside a stream means, which comes after a status of 200."""
     error = data
-    for place in _places(data) if isinstance(data, dict) else ():
-        if (inner := _error_in(place)) is not None:
-            error = inner
-            break
+    if isinstance(data, dict):
+        for place in _places(data):
+            inner = _error_in(place)
+            if inner is not None:
+                error = inner
+                break
     if isinstance(error, list) and error:
         error = error[0]
-    body = error if isinstance(error, str) else json.dumps(error)
+    body = error
+    if not isinstance(body, str):
+        body = json.dumps(error)
     return error_of(server, model, _status_within(error, body), {}, body)
 
 
 def _status_within(error: Any, body: str) -> int:
     """Return the status that an error without one amounts to: by its codes, by its words, else 500."""
-    fields = error if isinstance(error, dict) else {}
-    kinds = [str(fields[name]).lower() for name in _PLACES_OF_STATUS if fields.get(name)]
+    kinds: list[str] = []
+    if isinstance(error, dict):
+        kinds += [str(error[name]).lower() for name in _PLACES_OF_STATUS if error.get(name)]
     for kind in kinds:
         if kind.isascii() and kind.isdecimal() and len(kind) == 3 and 400 <= int(kind) < 600:
             return int(kind)
@@ -410,7 +417,10 @@ def _status_within(error: Any, body: str) -> int:
         if kind in _STATUS_OF:
             return _STATUS_OF[kind]
     text = body.lower()
-    return next((status for words, status in _STATUS_IN_WORDS if words.search(text)), 500)
+    for words, status in _STATUS_IN_WORDS:
+        if words.search(text):
+            return status
+    return 500
 
 
 def quoted(text: str) -> str:
@@ -421,13 +431,25 @@ def quoted(text: str) -> str:
 def title_of(body: str) -> str:
     """Return what a web page or other text says: its title, or its words."""
     page = re.search(r"<title[^<>]*>([^<]+)", body, re.IGNORECASE)
-    return f"a web page, {page[1].strip()!r}" if page else re.sub(r"<[^<>]*>", " ", body).strip()
+    if page:
+        return f"a web page, {page[1].strip()!r}"
+    return re.sub(r"<[^<>]*>", " ", body).strip()
+
+
+def _most_output_in(text: str) -> int:
+    """Return how many tokens a refusal lets a reply have; 0 if it speaks of the prompt, or of something else."""
+    if _OF_PROMPT.search(text):
+        return 0
+    return _tokens_in(_MOST_OUTPUT, text)
 
 
 def _tokens_in(patterns: re.Pattern[str], text: str) -> int:
     """Return the first number of tokens that a refusal gives in one of these ways, 0 if there is none."""
     found = patterns.search(text)
-    return int(next(filter(None, found.groups())).replace(",", "")) if found else 0
+    if not found:
+        return 0
+    number = next(filter(None, found.groups()))
+    return int(number.replace(",", ""))
 
 
 @dataclass(frozen=True, slots=True)
@@ -447,32 +469,45 @@ def refusal_in(body: str) -> _Refusal:
         return _Refusal(message=title_of(body))
     if isinstance(data, list) and len(data) == 1:  # of Google
         data = data[0]
-    error = data.get("error") or data.get("errors") or data if isinstance(data, dict) else data
+    error = data
+    if isinstance(data, dict):
+        error = data.get("error") or data.get("errors") or data
     if not isinstance(error, dict):
-        return _Refusal(message=str(error), parameters=_located(error))
-    code = " ".join(str(error[name]) for name in ("code", "type", "status", "param") if error.get(name))
-    message = next((error[name] for name in _PLACES_OF_WORDS if error.get(name)), "")
-    named = (error["param"],) if isinstance(error.get("param"), str) else ()
-    written = message if isinstance(message, str) else json.dumps(_without_input(message))
-    return _Refusal(code, written, (*named, *_located(message)))
+        return _Refusal(message=str(error), parameters=tuple(_located(error)))
+    codes = [str(error[name]) for name in ("code", "type", "status", "param") if error.get(name)]
+    message: Any = ""
+    for name in _PLACES_OF_WORDS:
+        if error.get(name):
+            message = error[name]
+            break
+    parameters = _located(message)
+    if isinstance(error.get("param"), str):
+        parameters.insert(0, error["param"])
+    if not isinstance(message, str):
+        message = json.dumps(_without_input(message))
+    return _Refusal(" ".join(codes), message, tuple(parameters))
 
 
-def _located(problems: Any) -> tuple[str, ...]:
+def _located(problems: Any) -> list[str]:
     """Return the parameters in pydantic's list of problems: the name behind `body` of each place."""
-    found = list[str]()
-    for problem in problems if isinstance(problems, list) else ():
-        place = problem.get("loc") if isinstance(problem, dict) else None
-        if isinstance(place, list) and len(place) > 1 and place[0] == "body":
-            found.append(str(place[1]))
-    return tuple(found)
+    parameters: list[str] = []
+    if not isinstance(problems, list):
+        return parameters
+    for problem in problems:
+        if isinstance(problem, dict):
+            place = problem.get("loc")
+            if isinstance(place, list) and len(place) > 1 and place[0] == "body":
+                parameters.append(str(place[1]))
+    return parameters
 
 
 def _without_input(problems: Any) -> Any:
     """Return pydantic's list of problems without the values that were sent."""
     if not isinstance(problems, list):
         return problems
-    kept = ("type", "loc", "msg", "message")
-    return [
-        {name: problem[name] for name in kept if name in problem} if isinstance(problem, dict) else problem
-        for problem in problems
-    ]
+    without: list[Any] = []
+    for problem in problems:
+        if isinstance(problem, dict):
+            problem = {name: problem[name] for name in ("type", "loc", "msg", "message") if name in problem}
+        without.append(problem)
+    return without

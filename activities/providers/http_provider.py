@@ -67,6 +67,7 @@ STREAM_BYTES_A_TOKEN = 1024  # an event of the stream around a few letters
 LIST_SECONDS = 10.0
 LAST_SECONDS = 2.0
 SHOWN_MODELS = 8
+_TOO_LONG = "the reply took too long"
 _NOTHING = "no first piece of the reply in time"
 _EVENTS = "text/event-stream"
 _BLANK = b" \t\r\n\xef\xbb\xbf"
@@ -189,7 +190,9 @@ class HttpProvider:
         if not bounds:
             return None
         longest = self.known.longest(model)
-        return min(*bounds, longest) if longest else min(bounds)
+        if longest:
+            bounds.append(longest)
+        return min(bounds)
 
     def _give_more_room(self, request: ModelRequest, cut: OutputCut) -> None:
         """Have a reply that was cut be longer when it is asked for again. Raises the error where the call has a limit
@@ -209,7 +212,7 @@ class HttpProvider:
 
     def _learns_limit(self, request: ModelRequest, room: int, refused: CallRefused) -> bool:
         """Whether a refusal says that replies need a limit, or that the model gives no reply so long."""
-        asked, found = self._limit(request, room), _LONGEST.search(refused.text)
+        asked = self._limit(request, room)
         if asked is None:
             # Some servers take their own default for asked, and refuse that: as too long, or as more than is paid for.
             if refused.most_output:
@@ -221,8 +224,10 @@ class HttpProvider:
                 self.known.learn_room(request.model, REPLY_ROOM)
             return needs_one
         longest = refused.most_output
-        if not longest and found is not None:
-            longest = int(found[1].replace(",", "") or 0)
+        if not longest:
+            named = _LONGEST.search(refused.text)
+            if named is not None:
+                longest = int(named[1].replace(",", "") or 0)
         if not 0 < longest < asked:
             return False
         self.known.learn_longest(request.model, longest)
@@ -247,10 +252,12 @@ class HttpProvider:
         names = await self._models()
         if len(names) == 1:
             return f"{provider}:{names[0]}"
-        some = ", ".join(names[:SHOWN_MODELS]) + (
-            f" and {len(names) - SHOWN_MODELS} more" if len(names) > SHOWN_MODELS else ""
-        )
-        has = f"has {len(names)} models ({some})" if names else "names no model"
+        has = "names no model"
+        if names:
+            shown = ", ".join(names[:SHOWN_MODELS])
+            if len(names) > SHOWN_MODELS:
+                shown += f" and {len(names) - SHOWN_MODELS} more"
+            has = f"has {len(names)} models ({shown})"
         raise UnknownModel(f"{provider} at {self._server.shown} {has}; set SENNIT_MODEL={provider}:NAME")
 
     def _check_key(self) -> None:
@@ -288,15 +295,17 @@ class HttpProvider:
         """Make one call, and those that go on with its reply; with `room`, it may have so many tokens at most."""
         is_limited = request.max_output_tokens is not None
         request = replace(request, max_output_tokens=self._limit(request, room))
-        wrapped, field = self._wire.schema not in without, self._wire.limit_field(self._server, without)
+        field = self._wire.limit_field(self._server, without)
+        wrapped = self._wire.schema not in without
         builder = ReplyBuilder(request, 0, wrapped=wrapped, is_limited=is_limited)
         builder.unreasoned = self.known.gives_no_reason(request.model)
+        turn = request
         for _ in range(MAX_TURNS):
-            said = (builder.turn(),) if builder.stop == "pause" else ()
-            body = self._body(replace(request, messages=(*request.messages, *said)), without)
-            await self._fill(builder, body, field, ends, room)
+            await self._fill(builder, self._body(turn, without), field, ends, room)
             if builder.stop != "pause":
                 break
+            # The server pauses a long turn: it is sent back as it is, and the model goes on.
+            turn = replace(request, messages=(*request.messages, builder.turn()))
         self.known.learn_reason(request.model, given=bool(builder.reason), ended=builder.closed)
         try:
             return builder.reply()
@@ -316,11 +325,14 @@ class HttpProvider:
         if limit is not None and context and not room:
             limit = min(limit, max(context - sent.input_tokens, LEAST_ROOM))
         # Under a budget, the call asks for no more than it was granted, whatever its server gives by itself.
-        wanted = limit if builder.is_limited and limit is not None else OPEN_REPLY_TOKENS
+        wanted = OPEN_REPLY_TOKENS
+        if builder.is_limited and limit is not None:
+            wanted = limit
         granted = request.account.room(sent, wanted)
         if granted is not None:
             builder.is_granted = limit is None or granted < limit
-            limit = granted if limit is None else min(limit, granted)
+            if builder.is_granted:
+                limit = granted
             builder.is_limited = True
         builder.limit = limit
         if limit is not None:
@@ -331,15 +343,19 @@ class HttpProvider:
             first = asyncio.get_running_loop().time() + silence.first
             if request.first_token_timeout is None:
                 first += sent.input_tokens / self._limits.reading
-            await self._read(builder, _written(body), first if body.get("stream") else ends, ends)
+            if not body.get("stream"):  # the whole reply comes at once
+                first = ends
+            await self._read(builder, _written(body), first, ends)
 
     @asynccontextmanager
     async def _send(
         self, method: str, path: str, body: bytes | None = None, *, deadline: float, limit: int
     ) -> AsyncIterator[Answer]:
         """Send a request and give the answer once its head is there. Whatever HTTP does wrong is a ProviderError."""
-        kind = {"content-type": "application/json"} if body is not None else {}
-        request = Request(method, f"{self._server.url}{path}", kind, body)
+        headers: dict[str, str] = {}
+        if body is not None:
+            headers["content-type"] = "application/json"
+        request = Request(method, f"{self._server.url}{path}", headers, body)
         try:
             async with self._client.send(request, limit=limit, deadline=deadline) as answer:
                 yield answer
@@ -387,7 +403,10 @@ class HttpProvider:
         """Read events to the last; once the reply is complete, a missing end is no loss. Return whether one came."""
         loop = asyncio.get_running_loop()
         idle = self._limits.of(builder.request).idle
-        parser, turns, deadline, why = EventParser(), Turns(), first, _NOTHING
+        parser = EventParser()
+        turns = Turns()
+        deadline = first
+        why = _NOTHING
         chunk = begins
         try:
             while chunk:
@@ -405,8 +424,9 @@ class HttpProvider:
                 if not builder.may_go_on:
                     deadline = now + LAST_SECONDS
                 elif parser.lines > lines and (builder.in_progress or now + idle > deadline):
-                    deadline, why = now + idle, f"no next piece of the reply within {idle:g} s"
-                chunk = await answer.chunk(min(deadline, ends), why if deadline < ends else "the reply took too long")
+                    deadline = now + idle
+                    why = f"no next piece of the reply within {idle:g} s"
+                chunk = await answer.chunk(min(deadline, ends), why if deadline < ends else _TOO_LONG)
             for data in parser.close():
                 if self._is_whole(data) and self._take_event(builder, data, is_error=parser.is_error):
                     return True
@@ -444,10 +464,16 @@ class HttpProvider:
             pieces = [piece for piece in data.split("\n") if piece.strip()]
         if len(pieces) == 1:
             return [self._json(data)]
+        events: list[Any] = []
         try:
-            return [None if piece.strip() in _LAST_EVENTS else self._json(piece) for piece in pieces]
+            for piece in pieces:
+                if piece.strip() in _LAST_EVENTS:
+                    events.append(None)
+                else:
+                    events.append(self._json(piece))
         except BadReply:
             return [self._json(data)]
+        return events
 
     def _is_whole(self, data: str) -> bool:
         """Whether the last event of a stream that was closed behind it came to its end."""
@@ -495,13 +521,15 @@ def _with_limit(body: dict[str, Any], field: str, limit: int) -> dict[str, Any]:
     """
     body = {**body, field: limit}
     thinking = body.get("thinking")
-    budget = thinking.get("budget_tokens") if isinstance(thinking, dict) else None
+    if not isinstance(thinking, dict):
+        return body
+    budget = thinking.get("budget_tokens")
     if budget is None or budget <= limit // 2:
         return body
     if limit <= LEAST_THINKING:
         del body["thinking"]
     else:
-        body["thinking"] = {**body["thinking"], "budget_tokens": max(LEAST_THINKING, limit // 2)}
+        body["thinking"] = {**thinking, "budget_tokens": max(LEAST_THINKING, limit // 2)}
     return body
 
 

@@ -60,7 +60,9 @@ class OpenAI:
     lacks: ClassVar[tuple[str, ...]] = ()
 
     def headers(self, server: Server) -> dict[str, str]:
-        return {"authorization": f"Bearer {server.key}"} if server.key else {}
+        if not server.key:
+            return {}
+        return {"authorization": f"Bearer {server.key}"}
 
     def body(self, server: Server, request: ModelRequest, without: Without) -> dict[str, Any]:
         """Return the request. OpenAI's own server wants `max_completion_tokens`, others know `max_tokens` alone;
@@ -89,7 +91,10 @@ class OpenAI:
         return body
 
     def limit_field(self, server: Server, without: Without) -> str:
-        return "max_completion_tokens" if server.official != ("max_tokens" in without) else "max_tokens"
+        wants_other = "max_tokens" in without
+        if server.official != wants_other:
+            return "max_completion_tokens"
+        return "max_tokens"
 
     def longest(self, _model: str) -> int | None:
         return None
@@ -134,14 +139,17 @@ class OpenAI:
     def _message(self, reply: ReplyBuilder, message: dict[str, Any]) -> None:
         reply.add_text(_text_in(message))
         thought = message.get("reasoning_content") or message.get("reasoning")
+        if thought and not isinstance(thought, str):
+            thought = json.dumps(thought)
         if thought:
-            reply.add_thought(thought if isinstance(thought, str) else json.dumps(thought))
+            reply.add_thought(thought)
         self._fields(reply, message)
         if message.get("refusal"):
             reply.refusal = f"{reply.refusal or ''}{message['refusal']}"
         for piece in message.get("tool_calls") or ():
             self._call(reply, piece)
-        if function := message.get("function_call"):  # as servers had it before there were tools
+        function = message.get("function_call")  # as servers had it before there were tools
+        if function:
             self._call(reply, {"index": "function", "function": function})
 
     def _repeated(self, reply: ReplyBuilder, message: dict[str, Any]) -> None:
@@ -149,7 +157,8 @@ class OpenAI:
         reply.complete_text(_text_in(message))
         for call in message.get("tool_calls") or ():
             function = call.get("function") or call
-            if not reply.has_call(call.get("id") or "", function.get("name") or "", _written(function["arguments"])):
+            arguments = _written(function["arguments"])
+            if not reply.has_call(call.get("id") or "", function.get("name") or "", arguments):
                 self._call(reply, {**call, "index": ("repeated", call.get("index"))})
 
     def _fields(self, reply: ReplyBuilder, message: dict[str, Any]) -> None:
@@ -165,26 +174,32 @@ class OpenAI:
         with an id of its own or once the arguments of the one before are whole.
         """
         function = piece.get("function") or piece
-        name, call_id = function.get("name") or "", piece.get("id") or ""
+        name = function.get("name") or ""
+        call_id = piece.get("id") or ""
         arguments = _written(function.get("arguments") or "")
         index = piece.get("index")
+
+        # The call that a piece of this index has gone to so far.
         place = reply.places.get(index)
         if place is None:
             place = _place_of(reply, call_id, name)
-            if place is None and not (call_id or name) and reply.calls and not reply.calls[max(reply.calls)].arguments:
-                place = max(reply.calls)  # a call has begun at one index, and its arguments come at the next
-            if place is not None:
-                reply.places[index] = place
-        begun = reply.calls[place] if place is not None else None
-        if begun is None:
-            place = reply.places[index] = len(reply.calls)
-        elif _is_rest_of_name(reply.request, begun, name):
-            begun.name += name
-        elif name and _is_another(begun, name, call_id, arguments):
-            place = reply.places[index] = len(reply.calls)
-        elif arguments and begun.arguments.is_empty:  # a gateway has begun with an empty object
-            begun.arguments = CallArguments()
-        assert place is not None
+        if place is None and reply.calls and not (call_id or name):
+            latest = max(reply.calls)
+            if not reply.calls[latest].arguments:
+                place = latest  # a call has begun at one index, and its arguments come at the next
+
+        # The piece goes on with that call, or begins another one.
+        if place is None:
+            place = len(reply.calls)
+        else:
+            begun = reply.calls[place]
+            if _is_rest_of_name(reply.request, begun, name):
+                begun.name += name
+            elif name and _is_another(begun, name, call_id, arguments):
+                place = len(reply.calls)
+            elif arguments and begun.arguments.is_empty:  # a gateway has begun with an empty object
+                begun.arguments = CallArguments()
+        reply.places[index] = place
         reply.add_call(place, name=name, call_id=call_id, arguments=arguments)
         for key, value in piece.items():
             if key not in _CALL_FIELDS and value and piece is not function:
@@ -197,46 +212,60 @@ class OpenAI:
             reply.end(reason, _STOPS)
 
     def _usage(self, reply: ReplyBuilder, usage: Any) -> None:
-        if isinstance(usage, dict):
-            reply.input_tokens = count(usage.get("prompt_tokens"), reply.input_tokens)
-            reply.output_tokens = count(usage.get("completion_tokens"), reply.output_tokens)
-            reply.cost = price(usage.get("cost"), reply.cost)
-            reply.cached_tokens = _cached(usage, reply.cached_tokens)
-            whole = count(usage.get("total_tokens"), 0) or 0
-            details = usage.get("completion_tokens_details")
-            thought = count(details.get("reasoning_tokens"), 0) or 0 if isinstance(details, dict) else 0
-            if reply.output_tokens is not None and reply.input_tokens is not None:  # some leave thoughts out of it
-                beyond = thought if thought > reply.output_tokens else 0
-                reply.output_tokens = max(reply.output_tokens + beyond, whole - reply.input_tokens)
+        if not isinstance(usage, dict):
+            return
+        reply.input_tokens = count(usage.get("prompt_tokens"), reply.input_tokens)
+        reply.output_tokens = count(usage.get("completion_tokens"), reply.output_tokens)
+        reply.cost = price(usage.get("cost"), reply.cost)
+        reply.cached_tokens = _cached(usage, reply.cached_tokens)
+        if reply.output_tokens is None or reply.input_tokens is None:
+            return
+
+        # Some servers leave thoughts out of what they count as output: then there are more of them, or the sum is more.
+        whole = count(usage.get("total_tokens"), 0) or 0
+        thoughts = 0
+        details = usage.get("completion_tokens_details")
+        if isinstance(details, dict):
+            thoughts = count(details.get("reasoning_tokens"), 0) or 0
+        written = reply.output_tokens
+        if thoughts > written:
+            written += thoughts
+        reply.output_tokens = max(written, whole - reply.input_tokens)
 
 
 def _cached(usage: dict[str, Any], before: int) -> int:
     """Return how much of the prompt came out of the cache: as OpenAI says it, or DeepSeek."""
+    cached = None
     details = usage.get("prompt_tokens_details")
-    named = details.get("cached_tokens") if isinstance(details, dict) else None
-    found = count(named, None)
-    if found is None:
-        found = count(usage.get("prompt_cache_hit_tokens"), before)
-    return found or 0
+    if isinstance(details, dict):
+        cached = count(details.get("cached_tokens"), None)
+    if cached is None:
+        cached = count(usage.get("prompt_cache_hit_tokens"), before)
+    return cached or 0
 
 
 def _messages(request: ModelRequest, without: Without) -> list[dict[str, Any]]:
     prompt = request.prompt
     if request.output_schema is not None and OpenAI.schema in without:
         prompt = f"{prompt}\n\n{structured.schema_instruction(request.output_schema)}"
-    first = [{"role": "system", "content": request.system}] if request.system else []
+    messages: list[dict[str, Any]] = []
+    if request.system:
+        messages.append({"role": "system", "content": request.system})
+    messages += [_turn(turn, without) for turn in request.history]
     asked: dict[str, Any] = {"role": "user", "content": prompt}
     if request.media:
         asked["content"] = [{"type": "text", "text": prompt}, *map(_part, request.media)]
-    earlier = [_turn(turn, without) for turn in request.history]
-    return [*first, *earlier, asked, *_later(request.messages, without)]
+    messages.append(asked)
+    messages += _later(request.messages, without)
+    return messages
 
 
 def _later(messages: Sequence[Message], without: Without) -> list[dict[str, Any]]:
     """Return the turns after the prompt. The result of a tool is text in this format, so what is to be seen of the
     results of one turn is shown by a user behind them.
     """
-    turns, shown = list[dict[str, Any]](), list[dict[str, Any]]()
+    turns: list[dict[str, Any]] = []
+    shown: list[dict[str, Any]] = []
     for message in messages:
         if message.role == "tool":
             turns.append(_turn(message, without))
@@ -248,7 +277,9 @@ def _later(messages: Sequence[Message], without: Without) -> list[dict[str, Any]
             turns.append({"role": "user", "content": shown})
             shown = []
         turns.append(_turn(message, without))
-    return [*turns, {"role": "user", "content": shown}] if shown else turns
+    if shown:
+        turns.append({"role": "user", "content": shown})
+    return turns
 
 
 def _part(media: MediaPart) -> dict[str, Any]:
@@ -284,8 +315,11 @@ def _text_in(message: dict[str, Any]) -> str:
     """Return the text of a message: of a list of parts, what is neither a thought nor of another kind."""
     content = message.get("content")
     if isinstance(content, list):
-        parts = [part for part in content if isinstance(part, dict) and part.get("type", "text") in _TEXT_PARTS]
-        return "".join(part.get("text") or "" for part in parts)
+        text = ""
+        for part in content:
+            if isinstance(part, dict) and part.get("type", "text") in _TEXT_PARTS:
+                text += part.get("text") or ""
+        return text
     if isinstance(content, dict):  # JSON that the server has read already
         return json.dumps(content, ensure_ascii=False)
     return content or ""
@@ -325,4 +359,6 @@ def _is_another(call: Call, name: str, call_id: str, arguments: str) -> bool:
 
 
 def _written(arguments: Any) -> str:
-    return arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+    if isinstance(arguments, str):
+        return arguments
+    return json.dumps(arguments, ensure_ascii=False)

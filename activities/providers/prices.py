@@ -61,8 +61,10 @@ def load() -> None:
 
 def price_of(model: str, prompt: int = 0) -> tuple[int, int] | None:
     """Return micro-dollars per million input and output tokens, without a cache: see `prices_of`."""
-    found = prices_of(model, prompt)
-    return found[:2] if found is not None else None
+    price = prices_of(model, prompt)
+    if price is None:
+        return None
+    return price[:2]
 
 
 def prices_of(model: str, prompt: int = 0) -> Price | None:
@@ -90,17 +92,20 @@ def _listed_price(
     listed: Mapping[str, OwnPrice], caches: Mapping[str, Sequence[int]], name: str, prompt: int
 ) -> Price | None:
     """Return a price from a list, with that of its cache."""
-    key = name if name in listed else _SNAPSHOT.sub("", name)
-    found = listed.get(key)
-    if not found:
+    if name not in listed:
+        name = _SNAPSHOT.sub("", name)
+    entry = listed.get(name)
+    if not entry:
         return None
-    if isinstance(found, Mapping):
-        sent, written = found["input"], found["output"]
-        return Price(sent, written, found.get("cached", sent), found.get("cache_write", sent))
-    sent, written, *long = found
-    cached, kept = caches.get(key) or (sent, sent)
-    if long and prompt > long[0]:  # a cache costs the same share of a long prompt
-        return Price(long[1], long[2], cached * long[1] // sent, kept * long[1] // sent)
+    if isinstance(entry, Mapping):
+        sent = entry["input"]
+        return Price(sent, entry["output"], entry.get("cached", sent), entry.get("cache_write", sent))
+    sent, written, *long = entry
+    cached, kept = caches.get(name) or (sent, sent)
+    if long:
+        most, long_sent, long_written = long
+        if prompt > most:  # a cache costs the same share of a long prompt
+            return Price(long_sent, long_written, cached * long_sent // sent, kept * long_sent // sent)
     return Price(sent, written, cached, kept)
 
 
@@ -133,20 +138,32 @@ def _library_price(provider: str, name: str, prompt: int) -> Price | None:
     found = _library_model(provider, name)
     if found is None:
         return None
-    sent, written = (_in_tier(getattr(found, field, None), prompt) for field in ("input_mtok", "output_mtok"))
+    sent = _in_tier(found, "input_mtok", prompt)
+    written = _in_tier(found, "output_mtok", prompt)
     if sent is None or written is None:
         return None
-    cached, kept = (_in_tier(getattr(found, field, None), prompt) for field in ("cache_read_mtok", "cache_write_mtok"))
-    return Price(sent, written, sent if cached is None else cached, sent if kept is None else kept)
+    cached = _in_tier(found, "cache_read_mtok", prompt)
+    if cached is None:
+        cached = sent
+    kept = _in_tier(found, "cache_write_mtok", prompt)
+    if kept is None:
+        kept = sent
+    return Price(sent, written, cached, kept)
 
 
-def _in_tier(dollars: Any, prompt: int) -> int | None:
-    """Return micro-dollars from what the extra says: an amount, or amounts by the length of the prompt."""
+def _in_tier(price: Any, field: str, prompt: int) -> int | None:
+    """Return micro-dollars from what the extra says: an amount, or amounts by the length of the prompt; None if it says
+    nothing.
+    """
+    dollars = getattr(price, field, None)
     for tier in getattr(dollars, "tiers", ()):
         if prompt > tier.start:
             dollars = tier.price
     amount = getattr(dollars, "base", dollars)
-    return round(amount * 1_000_000) if amount is not None else None
+    if amount is None:
+        return None
+    micros: int = round(amount * 1_000_000)
+    return micros
 
 
 def price_list(settings: ModelSettings) -> dict[str, tuple[int, int]]:
@@ -156,15 +173,27 @@ def price_list(settings: ModelSettings) -> dict[str, tuple[int, int]]:
     A bare name that stands for a model of a server of one's own has no known price.
     """
     use(settings.prices)
-    full = {name: f"{name}:{model}" for name, model in DEFAULTS.items() if _is_official(settings, name)}
-    named = {f"{provider}:{model}": f"{provider}:{model}" for provider in DEFAULTS for model in _DATA[provider]}
-    names = {"offline": "offline"} | full | named
+    models: dict[str, str] = {"offline": "offline"}
+    """For each name in the list, the model whose price it has."""
+    for provider, default in DEFAULTS.items():
+        if _is_official(settings, provider):
+            models[provider] = f"{provider}:{default}"
+    for provider in DEFAULTS:
+        for name in _DATA[provider]:
+            models[f"{provider}:{name}"] = f"{provider}:{name}"
     for role in get_args(Role):
         model = settings.models(role)[0]
-        names[role] = names.get(model, model)
-    names |= {f"{provider}:{model}": f"{provider}:{model}" for provider, known in _listed.items() for model in known}
-    prices = {name: _quoted_price(model) for name, model in names.items()}
-    return {name: price for name, price in prices.items() if price is not None}
+        models[role] = models.get(model, model)
+    for provider, known in _listed.items():
+        for name in known:
+            models[f"{provider}:{name}"] = f"{provider}:{name}"
+
+    prices: dict[str, tuple[int, int]] = {}
+    for name, model in models.items():
+        price = _quoted_price(model)
+        if price is not None:
+            prices[name] = price
+    return prices
 
 
 def _quoted_price(model: str) -> tuple[int, int] | None:
@@ -172,9 +201,11 @@ def _quoted_price(model: str) -> tuple[int, int] | None:
     checks a plan need not wait until the extra is loaded.
     """
     provider, _, name = model.partition(":")
-    own = _listed_price(_listed.get(provider, {}), {}, name, 0)
-    found = own or _listed_price(_DATA.get(provider, {}), {}, name, 0)
-    return found[:2] if found is not None else price_of(model)
+    for listed in (_listed, _DATA):
+        price = _listed_price(listed.get(provider, {}), {}, name, 0)
+        if price is not None:
+            return price[:2]
+    return price_of(model)
 
 
 def _is_official(settings: ModelSettings, provider: str) -> bool:
@@ -195,13 +226,25 @@ def with_cost(usage: Usage, model: str, kept: int = 0) -> Usage:
 
 def unpriced(models: Iterable[str]) -> str | None:
     """Return the warning that some of these models have no known price; None when all have."""
-    unknown = sorted({model for model in models if price_of(model) is None})
-    return f"no price is known for {', '.join(unknown)}: it counts as 0" if unknown else None
+    unknown = _unknown(models)
+    if not unknown:
+        return None
+    return f"no price is known for {', '.join(unknown)}: it counts as 0"
 
 
 def price_to_add(models: Iterable[str]) -> str:
     """Return what to do about models without a price in a run whose budget limits cost; nothing where all have one."""
-    unknown = sorted({model for model in models if price_of(model) is None})
-    lines = "; ".join(f'{model.partition(":")[0]}."{model.partition(":")[2]}" = [0, 0]' for model in unknown)
+    unknown = _unknown(models)
+    if not unknown:
+        return ""
+    lines: list[str] = []
+    for model in unknown:
+        provider, _, name = model.partition(":")
+        lines.append(f'{provider}."{name}" = [0, 0]')
     names = ", ".join(unknown)
-    return f"no price is known for {names}, and the budget limits cost; {_TODO}: {lines}" if names else ""
+    return f"no price is known for {names}, and the budget limits cost; {_TODO}: {'; '.join(lines)}"
+
+
+def _unknown(models: Iterable[str]) -> list[str]:
+    """Return those of some models of which no price is known, each once."""
+    return sorted({model for model in models if price_of(model) is None})

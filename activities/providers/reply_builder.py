@@ -76,11 +76,15 @@ class Counts:
 
     def sent(self, estimate: int) -> int:
         """Return about how many tokens the server counts for a prompt."""
-        return -(-estimate * self.read // self.read_estimated) if self.read_estimated else estimate
+        if not self.read_estimated:
+            return estimate
+        return _divided_up(estimate * self.read, self.read_estimated)
 
     def written(self, estimate: int) -> int:
         """Return about how many tokens the server counts for what it has written."""
-        return -(-estimate * self.wrote // self.wrote_estimated) if self.wrote_estimated else estimate
+        if not self.wrote_estimated:
+            return estimate
+        return _divided_up(estimate * self.wrote, self.wrote_estimated)
 
 
 @dataclass(slots=True)
@@ -186,9 +190,11 @@ class ReplyBuilder:
 
     def _with_whole_characters(self, piece: str) -> str:
         """Return a piece with the half of a character that the one before has left, without the half at its end."""
-        piece, self._half = f"{self._half}{piece}", ""
+        piece = f"{self._half}{piece}"
+        self._half = ""
         if surrogates.ends_in_half(piece):
-            piece, self._half = piece[:-1], piece[-1]
+            self._half = piece[-1]
+            piece = piece[:-1]
         return self._joined(piece)
 
     def _joined(self, text: str) -> str:
@@ -203,7 +209,9 @@ class ReplyBuilder:
 
     def drop_repeated(self) -> None:
         """Leave out a last piece that is no more than all pieces before it once more."""
-        last = self._text.pop() if self._text else ""
+        if not self._text:
+            return
+        last = self._text.pop()
         if not self.is_repeated(last):
             self._text.append(last)
 
@@ -226,7 +234,10 @@ class ReplyBuilder:
 
     def add_call(self, index: int, *, name: str = "", call_id: str = "", arguments: str = "") -> None:
         """Take a piece of the call at `index`."""
-        self._arrived(arguments if index in self.calls else arguments or name)
+        news = arguments
+        if index not in self.calls:
+            news = arguments or name
+        self._arrived(news)
         call = self.calls.setdefault(index, Call())
         call.id = call.id or call_id
         call.name = call.name or name
@@ -251,16 +262,20 @@ class ReplyBuilder:
     def _report_progress(self, size: int) -> None:
         """Count the bytes of a piece, and tell now and then how far the reply is."""
         now = time.monotonic()
-        self._began = now if self._began is None else self._began
+        if self._began is None:
+            self._began = now
         self._bytes += size
         if now - self._reported >= PROGRESS_SECONDS:
             self._reported = now
             self._tell_progress(now)
 
     def _tell_progress(self, now: float) -> None:
-        tokens, seconds = self._bytes // 4, now - (self._began or now)
-        pace = f", {tokens / seconds:,.0f} a second" if seconds >= PACE_AFTER else ""
-        self.request.progress(f"about {tokens:,} tokens so far{pace}")
+        tokens = self._bytes // 4
+        seconds = now - (self._began or now)
+        words = f"about {tokens:,} tokens so far"
+        if seconds >= PACE_AFTER:
+            words += f", {tokens / seconds:,.0f} a second"
+        self.request.progress(words)
 
     def end(self, reason: str, known: Mapping[str, Stop]) -> None:
         """Take the server's word for why the reply ended. One that is not known is no end: the reply counts as cut.
@@ -302,10 +317,21 @@ class ReplyBuilder:
     def resume(self, begun: int) -> None:
         """Go on with the reply in another call, which begins with the text and thoughts so far: see `turn`."""
         self._earlier += self._blocks()
-        self.thinking, self.stop, self.reason, self.closed = {}, None, "", False
-        self._ended_early = self._goes_on = self._beside = False
-        self.input_tokens, self.output_tokens, self.sent, self._bytes = None, None, begun, 0
-        self.cached_tokens, self.kept_tokens = 0, 0
+        self.thinking = {}
+
+        # The other call ends by itself, and its server counts by itself.
+        self.stop = None
+        self.reason = ""
+        self.closed = False
+        self._ended_early = False
+        self._goes_on = False
+        self._beside = False
+        self.input_tokens = None
+        self.output_tokens = None
+        self.cached_tokens = 0
+        self.kept_tokens = 0
+        self.sent = begun
+        self._bytes = 0
 
     def learn(self) -> None:
         """Remember how the server has counted this call."""
@@ -320,12 +346,14 @@ class ReplyBuilder:
 
     def is_too_long(self) -> bool:
         """Whether far more has come than was allowed: the server does not heed the limit, and the reply is cut here."""
-        limit = self.request.max_output_tokens
-        most = MAX_REPLY_TOKENS if limit is None else limit + THINKING_TOKENS
+        most = MAX_REPLY_TOKENS
+        if self.request.max_output_tokens is not None:
+            most = self.request.max_output_tokens + THINKING_TOKENS
         arrived = self._bytes + MAX_TOKEN_BYTES * len(self.calls)  # a call without arguments has a token too
         if arrived <= MAX_TOKEN_BYTES * most:
             return False
-        self.stop, self.overran = "length", True
+        self.stop = "length"
+        self.overran = True
         return True
 
     def check_blanks(self, idle: float) -> None:
@@ -348,8 +376,8 @@ class ReplyBuilder:
         if self.stop == "tools" and not calls and self.request.callable:
             raise BadReply(f"{model} ended its reply to call a tool, and called none", retryable=True)
         if not calls and is_blank(text):
-            thought = self._thought or self.thinking or any(not is_blank(piece) for piece in self._text)
-            what = "holds a thought and no answer" if thought else "is empty"
+            has_thought = self._thought or self.thinking or not all(map(is_blank, self._text))
+            what = "holds a thought and no answer" if has_thought else "is empty"
             raise BadReply(f"the reply of {model} {what}", retryable=True)
         schema = self.request.output_schema
         value: Any = text
@@ -358,16 +386,22 @@ class ReplyBuilder:
         self._note_cut_prompt()
         for note in self.notes:
             self.request.progress(note)
+
+        # Servers do not agree on what a reply with calls ends with: calls are calls, unless they were cut.
+        stop: Stop = self.stop or "end"
+        if calls and stop != "length":
+            stop = "tools"
+        waited = (self._first or self._sent) - self._sent
         return ModelReply(
             value,
             self.usage(),
             text=text,
             calls=calls,
             thinking=surrogates.joined_within((*self._earlier, *self._blocks())),
-            stop="tools" if calls and self.stop != "length" else self.stop or "end",
+            stop=stop,
             origin=model,
             model=self.model,
-            first_token_ms=round(((self._first or self._sent) - self._sent) * 1000),
+            first_token_ms=round(waited * 1000),
             warnings=tuple(self.notes),
         )
 
@@ -386,8 +420,9 @@ class ReplyBuilder:
         if self.input_tokens is None:
             return
         sent = self._prompt_tokens()
-        is_round = self.input_tokens > 0 and self.input_tokens % 1024 == 0
-        share = LEAST_SHARE / 2 if is_round else LEAST_SHARE
+        share: float = LEAST_SHARE
+        if self.input_tokens > 0 and self.input_tokens % 1024 == 0:  # as long as a context: it looks cut
+            share /= 2
         if sent >= LEAST_CUT_PROMPT and self.input_tokens * share < sent:
             # A run keeps equal warnings once: servers cut all prompts to one length, whatever was sent.
             counted = f"{self.request.model} counted only {self.input_tokens:,} tokens of a longer prompt"
@@ -396,21 +431,24 @@ class ReplyBuilder:
 
     def _prompt_tokens(self) -> int:
         """Return about how many tokens the texts of the request have."""
-        messages = (message.text for message in (*self.request.history, *self.request.messages))
-        return tokens_of(self.request.system, self.request.prompt, *messages)
+        request = self.request
+        texts = [message.text for message in (*request.history, *request.messages)]
+        return tokens_of(request.system, request.prompt, *texts)
 
     def _whole(self) -> tuple[str, tuple[ToolRequest, ...]]:
         """Return text and calls of a reply that ended as one does; a planner's may be cut at its limit. Raises
         ModelRefused, ReplyCut, OutputCut, BadReply.
         """
-        text, model = self._said(), self.request.model
+        text = self._said()
+        model = self.request.model
         for place, call in [*self.calls.items()]:  # a server repeats the name once more at the end
             before = self.calls.get(place - 1)
             if before is not None and not call.id and not call.arguments and call.name == before.name:
                 del self.calls[place]
         if self.refusal is not None:
             raise ModelRefused(f"{model} declined to answer: {self.refusal or text or 'without a word'}")
-        if why := self._breach():
+        why = self._breach()
+        if why:
             raise ReplyCut(f"the reply of {model} {why}", retryable=True)
         if self.stop == "length" and (self.request.role != "planner" or not text):
             raise self._cut(text)
@@ -431,32 +469,35 @@ class ReplyBuilder:
     def _requests(self) -> tuple[ToolRequest, ...]:
         """Return the calls that were made. Raises BadReply where a call that writes is not plain."""
         effects = {entry["name"]: entry.get("effect") for entry in self.request.callable}
-        requests = list[ToolRequest]()
+        requests: list[ToolRequest] = []
         for place in sorted(self.calls):
             call = self.calls[place]
-            found, alone = _tool_requests(place, call)
+            meant, alone = _tool_requests(place, call)
             if alone:
                 self.notes[_ALONE] = None
-            if effects.get(call.name) == "write" and (alone or len(found) != 1 or is_repeated(str(call.arguments))):
+            is_plain = not alone and len(meant) == 1 and not is_repeated(str(call.arguments))
+            if effects.get(call.name) == "write" and not is_plain:
                 what = "half of a character" if alone else "more than one object of arguments"
                 raise BadReply(f"{self.request.model} calls {call.name} with {what}; call it again", retryable=True)
-            requests += found
+            requests += meant
         return tuple(requests)
 
     def _cut(self, text: str) -> OutputCut:
         """Return the error of a reply that ended at a limit, with what helps."""
         written = self.usage().output_tokens
-        tokens, model = f"{written:,} tokens", self.request.model
+        tokens = f"{written:,} tokens"
+        model = self.request.model
         if not text and not self.calls and (self._thought or self.thinking or self._text):
             todo = "raise `max_tokens`, or lower `effort`"
-            cut = OutputCut(
-                f"the whole reply of {model} was thinking: it was cut at {tokens} without an answer; {todo}"
-            )
+            problem = f"the whole reply of {model} was thinking: it was cut at {tokens} without an answer; {todo}"
         else:
-            begins = f" ({' '.join(text[:400].split())[:80]!r} ...)" if text else ""
-            todo = self._todo_after_cut()
-            cut = OutputCut(f"the reply of {model} was cut at {tokens}; {todo}{begins}")
-        cut.written, cut.limit = written, self.limit
+            problem = f"the reply of {model} was cut at {tokens}; {self._todo_after_cut()}"
+            if text:
+                begins = " ".join(text[:400].split())
+                problem += f" ({begins[:80]!r} ...)"
+        cut = OutputCut(problem)
+        cut.written = written
+        cut.limit = self.limit
         cut.growable = not self.overran and not self.is_granted
         return cut
 
@@ -478,20 +519,21 @@ class ReplyBuilder:
         if self.request.role == "planner":
             return written
         text = without_thoughts(without_frame(written))
-        return text if text == written else text.strip()
+        if text == written:
+            return text
+        return text.strip()
 
     def _written(self, text: str) -> tuple[str, tuple[ToolRequest, ...]]:
         """Return (text, calls) of a text that has calls of tools in it, which no answer is. Raises BadReply."""
         tools = {str(entry["name"]): parameters_of(entry) for entry in self.request.tools}
         try:
             words, calls = calls_of(text, tools)
-            if not calls and (asked := asked_in(words, tools)):
-                raise Unreadable(f"it asks for {asked} in words; call it as a tool, or write the answer alone")
-            if not calls and tools and (left := left_of_calls(words, tools)):
-                raise Unreadable(f"it holds {left}; call a tool as one, or write the answer alone")
+            if not calls:
+                _check_words(words, tools)
         except Unreadable as error:
             raise BadReply(f"the reply of {self.request.model} is no answer: {error}", retryable=True) from None
-        return words, tuple(ToolRequest(f"call_{call.number - 1}", call.name, call.arguments) for call in calls)
+        requests = [ToolRequest(f"call_{call.number - 1}", call.name, call.arguments) for call in calls]
+        return words, tuple(requests)
 
     def usage(self) -> Usage:
         """Return what the server counted, and what it says that the call costs. What it did not count, or only as it
@@ -502,12 +544,18 @@ class ReplyBuilder:
         is_begun = self._bytes or self.calls or self.input_tokens is not None
         if not is_begun and not self.is_charged:
             return Usage(calls=1)
-        sent = _believed(self.input_tokens, self._prompt_tokens())
-        sent = self.counts.sent(self.sent) if self.input_tokens is None else sent
+
+        # Estimates are corrected by how this server has counted other calls.
+        if self.input_tokens is None:
+            sent = self.counts.sent(self.sent)
+        else:
+            sent = _believed(self.input_tokens, self._prompt_tokens())
         estimated = tokens_in(self._bytes)
         if self.output_tokens is None:
             estimated = self.counts.written(estimated)
-        written = _believed(self.output_tokens, estimated)
+            written = estimated
+        else:
+            written = _believed(self.output_tokens, estimated)
         if self.stop is None:
             written = max(written, estimated)
         cached = min(self.cached_tokens, sent)
@@ -520,12 +568,33 @@ class ReplyBuilder:
 def cut_after(reply: ModelReply, limit: int | None) -> OutputCut:
     """Return the error of a reply that was taken although it ended at a limit."""
     cut = OutputCut("the reply was cut")
-    cut.written, cut.limit, cut.growable = reply.usage.output_tokens, limit, True
+    cut.written = reply.usage.output_tokens
+    cut.limit = limit
+    cut.growable = True
     return cut
 
 
-def _believed(reported: int | None, estimated: int) -> int:
-    return estimated if reported is None or reported * LEAST_SHARE < estimated else reported
+def _divided_up(tokens: int, share: int) -> int:
+    """Return a quotient, rounded up."""
+    return -(-tokens // share)
+
+
+def _check_words(words: str, tools: Mapping[str, Any]) -> None:
+    """Raise Unreadable for a text without a call that asks for one in words, or holds what is left of one."""
+    asked = asked_in(words, tools)
+    if asked:
+        raise Unreadable(f"it asks for {asked} in words; call it as a tool, or write the answer alone")
+    if tools:
+        left = left_of_calls(words, tools)
+        if left:
+            raise Unreadable(f"it holds {left}; call a tool as one, or write the answer alone")
+
+
+def _believed(reported: int, estimated: int) -> int:
+    """Return what a server reports, unless that is much less than what was estimated."""
+    if reported * LEAST_SHARE < estimated:
+        return estimated
+    return reported
 
 
 def is_blank(text: str) -> bool:
@@ -546,22 +615,25 @@ def _tool_requests(index: int, call: Call) -> tuple[list[ToolRequest], int]:
     """
     text, alone = surrogates.joined_in_json(str(call.arguments))
     call.name, alone_in_name = surrogates.joined(call.name)
-    ident, alone_in_id = surrogates.joined(call.id or f"call_{index}")
+    first_id, alone_in_id = surrogates.joined(call.id or f"call_{index}")
     alone += alone_in_name + alone_in_id
     objects = _objects_in(text)
     if not objects:
-        return [ToolRequest(ident, call.name, _arguments_in(text), call.fields.value())], alone
+        return [ToolRequest(first_id, call.name, _arguments_in(text), call.fields.value())], alone
     different = {json.dumps(arguments, sort_keys=True): arguments for arguments in objects}
-    requests = list[ToolRequest]()
+    requests: list[ToolRequest] = []
     for number, arguments in enumerate(different.values(), 1):
-        name = ident if number == 1 else f"{ident}_{number}"
-        requests.append(ToolRequest(name, call.name, arguments, call.fields.value()))
+        call_id = first_id
+        if number > 1:
+            call_id = f"{first_id}_{number}"
+        requests.append(ToolRequest(call_id, call.name, arguments, call.fields.value()))
     return requests, alone
 
 
 def _objects_in(text: str) -> list[dict[str, Any]]:
     """Return the objects that a text consists of, one behind the other; none if anything else is in it."""
-    objects, at = list[dict[str, Any]](), 0
+    objects: list[dict[str, Any]] = []
+    at = 0
     text = text.strip()
     while at < len(text):
         try:

@@ -28,7 +28,9 @@ def wrapped(schema: Schema) -> Schema:
         "required": [WRAP],
         "additionalProperties": False,
     }
-    return outer | ({"$defs": schema["$defs"]} if "$defs" in schema else {})
+    if "$defs" in schema:  # references to them begin at the root
+        outer["$defs"] = schema["$defs"]
+    return outer
 
 
 def closed_schema(schema: Any) -> Any:
@@ -37,31 +39,41 @@ def closed_schema(schema: Any) -> Any:
         return [closed_schema(part) for part in schema]
     if not isinstance(schema, dict):
         return schema
-    inner = {name: part if name in ("enum", "const") else closed_schema(part) for name, part in schema.items()}
-    return {"additionalProperties": False, **inner} if isinstance(schema.get("properties"), dict) else inner
+    closed: Schema = {}
+    if isinstance(schema.get("properties"), dict):
+        closed["additionalProperties"] = False
+    for name, part in schema.items():
+        closed[name] = part
+        if name not in ("enum", "const"):  # these hold values, which may look like schemas
+            closed[name] = closed_schema(part)
+    return closed
 
 
 def strict_schema(schema: Schema) -> Schema:
     """Return a schema whose objects require all their properties: null is added to the optional ones. Optional ones
     and choices that are no strict schema even so are left out.
     """
-    found = dict(schema)
-    if isinstance(fields := schema.get("properties"), dict):
+    strict = dict(schema)
+    properties = schema.get("properties")
+    if isinstance(properties, dict):
         required = schema.get("required", ())
-        kept = {name: strict_schema(part) for name, part in fields.items()}
-        kept = {name: part for name, part in kept.items() if name in required or is_strict(part)}
-        fields = {
-            name: part if name in required else {"anyOf": [part, {"type": "null"}]} for name, part in kept.items()
-        }
-        found |= {"properties": fields, "required": [*fields]}
+        kept: Schema = {}
+        for name, part in properties.items():
+            part = strict_schema(part)
+            if name in required:
+                kept[name] = part
+            elif is_strict(part):
+                kept[name] = {"anyOf": [part, {"type": "null"}]}
+        strict["properties"] = kept
+        strict["required"] = list(kept)
     if isinstance(schema.get("items"), dict):
-        found["items"] = strict_schema(schema["items"])
+        strict["items"] = strict_schema(schema["items"])
     if isinstance(schema.get("anyOf"), list):
         choices = [strict_schema(part) for part in schema["anyOf"]]
-        found["anyOf"] = [choice for choice in choices if is_strict(choice)] or choices
+        strict["anyOf"] = list(filter(is_strict, choices)) or choices
     if isinstance(schema.get("$defs"), dict):
-        found["$defs"] = {name: strict_schema(part) for name, part in schema["$defs"].items()}
-    return found
+        strict["$defs"] = {name: strict_schema(part) for name, part in schema["$defs"].items()}
+    return strict
 
 
 def is_strict(schema: Any) -> bool:
@@ -92,20 +104,25 @@ def parse_json(text: str, schema: Schema, *, in_wrap: bool) -> Any:
     try:
         value = _value_in(text)
     except Unreadable as error:
-        why = f"; {error}" if str(error) else ""
         shown = " ".join(text[:1_000].split())[:160]
-        raise SchemaMismatch(f"the model's output is not JSON: {shown!r}{why}", retryable=True) from None
-    is_wrap = in_wrap and schema.get("type") != "object" and isinstance(value, dict) and list(value) == [WRAP]
-    return value[WRAP] if is_wrap else value
+        problem = f"the model's output is not JSON: {shown!r}"
+        if str(error):
+            problem += f"; {error}"
+        raise SchemaMismatch(problem, retryable=True) from None
+    if in_wrap and schema.get("type") != "object" and isinstance(value, dict) and list(value) == [WRAP]:
+        return value[WRAP]
+    return value
 
 
 def _value_in(text: str) -> Any:
     """Return the only JSON value of a reply. Raises Unreadable, without a word if there is none."""
     # A number, a text or a word of JSON stands alone: between words it would be a guess.
     head, _, inside = text.strip().partition("\n")
-    is_fenced = inside.endswith("```") and _FENCE.fullmatch(head) is not None
+    whole = text
+    if inside.endswith("```") and _FENCE.fullmatch(head):
+        whole = inside.removesuffix("```")
     with suppress(Unreadable):
-        return decode_whole(inside.removesuffix("```") if is_fenced else text)
+        return decode_whole(whole)
 
     found = _object_or_list_in(text)
     if found is None:
@@ -129,5 +146,7 @@ def _object_or_list_in(text: str) -> FoundJson | None:
             raise
         with suppress(Unreadable):
             found = find_json(text[start:])
-            return replace(found, before=text[:start]) if found is not None else None
+            if found is None:
+                return None
+            return replace(found, before=text[:start])
         raise
