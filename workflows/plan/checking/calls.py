@@ -8,7 +8,7 @@ from sennit.workflows.plan.checking.symbols import SymbolTable
 from sennit.workflows.plan.language import json_schema
 from sennit.workflows.plan.language.dependencies import works_of
 from sennit.workflows.plan.language.json_schema import Schema, Violation
-from sennit.workflows.plan.language.nodes import AgentCall, Instead, MapNode, ModelCall, Node, ToolCall
+from sennit.workflows.plan.language.nodes import Instead, MapNode, ModelCall, Node, ToolCall
 from sennit.workflows.plan.language.problems import Problem, Where, no_such_tool
 from sennit.workflows.plan.language.references import parse_reference, references_in
 from sennit.workflows.plan.language.text import format_name
@@ -37,8 +37,10 @@ def _arguments(scope: SymbolTable, tools: Tools, node: Node, work: ToolCall, ins
         return _text_violations(scope, node, where, text, part, defs)
 
     for where, sentence in json_schema.violations(work.args, schema, on_text=on_text):
-        at: Where = ("args", *where) if "args" in work.model_fields_set else ()
-        yield Problem("argument", (*inside, *at), f"{work.tool}: {sentence}")
+        at = inside
+        if "args" in work.model_fields_set:
+            at = (*inside, "args", *where)
+        yield Problem("argument", at, f"{work.tool}: {sentence}")
 
 
 def _text_violations(
@@ -49,16 +51,16 @@ def _text_violations(
         if len(text) > MAX_PATTERN_CHARACTERS and "pattern" in schema:
             return json_schema.violations(text, {**schema, "pattern": None, "$defs": defs}, where)
         return None
+    types = frozenset(("string",))
+    gives = "text with references in it is"
     whole = parse_reference(text)
     if whole is not None:
-        found = scope.outputs.types_at(whole, node if isinstance(node, MapNode) else None)
-    else:
-        found = frozenset(("string",))
+        types = scope.outputs.types_at(whole, node if isinstance(node, MapNode) else None)
+        gives = f"{format_name(text)} gives"
     wanted = json_schema.types_of(schema, defs)
-    if not found or not wanted or found & wanted or ("integer" in found and "number" in wanted):
+    if not types or not wanted or types & wanted or ("integer" in types and "number" in wanted):
         return iter(())
-    what = f"{format_name(text)} gives" if whole is not None else "text with references in it is"
-    return iter([(where, f"{what} {' or '.join(sorted(found))}; wanted {' or '.join(sorted(wanted))}")])
+    return iter([(where, f"{gives} {' or '.join(sorted(types))}; wanted {' or '.join(sorted(wanted))}")])
 
 
 def model_problems(node: Node, index: int, models: tuple[str, ...]) -> Iterator[Problem]:
@@ -75,7 +77,9 @@ def turn_problems(scope: SymbolTable, node: Node, where: Where) -> Iterator[Prob
         inside = (*where, *field)
         if isinstance(work, ModelCall):
             yield from _turns(node, work, inside)
-        for position, name in enumerate((isinstance(work, ModelCall | AgentCall) and work.tools) or ()):
+        if isinstance(work, ToolCall):
+            continue
+        for position, name in enumerate(work.tools or ()):
             if scope.tools is not None and name not in scope.tools:
                 yield Problem("unknown_tool", (*inside, "tools", position), no_such_tool(name, scope.tools))
 
@@ -84,7 +88,9 @@ def _turns(node: Node, work: ModelCall, inside: Where) -> Iterator[Problem]:
     over = work.context.over
     on_error = work.on_error if isinstance(node, MapNode) else node.on_error
     if isinstance(on_error, Instead) and work.loops:
-        has = "tools" if work.tools else f"`over: {over}`"
+        has = f"`over: {over}`"
+        if work.tools:
+            has = "tools"
         message = f"a model with {has} cannot have a fallback node; use a fallback value or skip"
         yield Problem("instead", inside, message)
     if over == "reference" and work.max_turns < 2:

@@ -1,6 +1,7 @@
 """Conditions that could never be decided: found before the run, by their form and by the types of what they test."""
 
 from collections.abc import Iterator
+from typing import Any
 
 from sennit.workflows.plan.checking.symbols import SymbolTable
 from sennit.workflows.plan.language.conditions import Condition, Test, comparisons_of
@@ -26,7 +27,8 @@ def condition_problems(scope: SymbolTable, node: Node, where: Where) -> Iterator
 
 def _problems(scope: SymbolTable, node: Node, condition: Condition | None, where: Where) -> Iterator[Problem]:
     for at, test in comparisons_of(condition, (*where, "when")):
-        reference, status = parse_reference(test.ref), parse_status_reference(test.ref)
+        reference = parse_reference(test.ref)
+        status = parse_status_reference(test.ref)
         sentence = _value(scope, test)
         if sentence:
             yield Problem("condition", at, sentence)
@@ -34,8 +36,9 @@ def _problems(scope: SymbolTable, node: Node, condition: Condition | None, where
             message = "for each item only values can be tested; what follows a node in `do` runs only if that has one"
             yield Problem("condition", (*at, "ref"), message)
         elif status is not None:
-            yield from scope.check_name(status[0], node, (*at, "ref"))
-            yield from _status(test, status[1], at) if not sentence else ()
+            yield from scope.check_name(status.node, node, (*at, "ref"))
+            if not sentence:
+                yield from _status(test, status.name, at)
         elif reference is None:
             message = (
                 f"{format_value(test.ref)} is not a reference; write `$node.path`, `$node:status` or `$node:error.type`"
@@ -43,21 +46,28 @@ def _problems(scope: SymbolTable, node: Node, condition: Condition | None, where
             yield Problem("reference", (*at, "ref"), message)
         else:
             yield from scope.check_reference(reference, node, (*at, "ref"))
-            tested = node if "do" in where and reference.node in names_in(node) else None
-            sentence = None if sentence else _types(scope, test, reference, tested)
-            if sentence:
-                yield Problem("condition", at, sentence)
+            if not sentence:
+                is_of_item = "do" in where and reference.node in names_in(node)
+                sentence = _types(scope, test, reference, node if is_of_item else None)
+                if sentence:
+                    yield Problem("condition", at, sentence)
 
 
 def _value(scope: SymbolTable, test: Test) -> str | None:
     """Return why a test cannot compare with its constant."""
-    has_value, value, op = "value" in test.model_fields_set, test.value, test.op
+    has_value = "value" in test.model_fields_set
+    value = test.value
+    op = test.op
     if op == "exists":
-        return "`exists` takes no `value`; leave it out" if has_value else None
+        if has_value:
+            return "`exists` takes no `value`; leave it out"
+        return None
     if not has_value:
         return f"`value` is missing: what `{op}` compares with"
     if op == "in":
-        return None if isinstance(value, list) and value else f"`in` needs a list of values, not {format_value(value)}"
+        if isinstance(value, list) and value:
+            return None
+        return f"`in` needs a list of values, not {format_value(value)}"
     if isinstance(value, list | dict):
         return f"`{op}` compares with one value, not with {format_value(value)}; use `in` for several"
     if op == "contains" and not isinstance(value, str):
@@ -65,7 +75,9 @@ def _value(scope: SymbolTable, test: Test) -> str | None:
     if op in _ORDER and (value is None or isinstance(value, bool)):
         return f"`{op}` compares numbers or texts, not {format_value(value)}"
     reference = scope.format_reference(value)
-    return f"a condition compares with a constant; {reference} would stay text" if reference else None
+    if not reference:
+        return None
+    return f"a condition compares with a constant; {reference} would stay text"
 
 
 def _status(test: Test, name: str, at: Where) -> Iterator[Problem]:
@@ -73,11 +85,21 @@ def _status(test: Test, name: str, at: Where) -> Iterator[Problem]:
         yield Problem("condition", (*at, "op"), f"a status has no order; use eq, ne or in, not {test.op}")
     if name != "status" or test.op not in ("eq", "ne", "in"):
         return
-    for value in test.value if isinstance(test.value, list) else [test.value]:
+    for value in _values(test):
         if value not in STATUSES:
-            near = did_you_mean(value, STATUSES) if isinstance(value, str) else ""
-            message = f"no node ends as {format_value(value)}; write one of {', '.join(STATUSES)}{near}"
+            near = ""
+            if isinstance(value, str):
+                near = did_you_mean(value, STATUSES)
+            statuses = ", ".join(STATUSES)
+            message = f"no node ends as {format_value(value)}; write one of {statuses}{near}"
             yield Problem("condition", (*at, "value"), message)
+
+
+def _values(test: Test) -> list[Any]:
+    """Return the constants that a test compares with: several for `in`."""
+    if isinstance(test.value, list):
+        return test.value
+    return [test.value]
 
 
 def _types(scope: SymbolTable, test: Test, reference: Reference, tested: Node | None) -> str | None:
@@ -89,9 +111,10 @@ def _types(scope: SymbolTable, test: Test, reference: Reference, tested: Node | 
     if have <= {"array", "object"}:
         return f"{gives}; a condition tests a text, a number, true, false or null in it"
     if test.op == "contains":
-        return None if "string" in have else f"{gives}; `contains` looks into text"
-    values = test.value if isinstance(test.value, list) else [test.value]
-    if any(_comparable(type_of(value), have) for value in values):
+        if "string" in have:
+            return None
+        return f"{gives}; `contains` looks into text"
+    if any(_comparable(type_of(value), have) for value in _values(test)):
         return None
     return f"{gives}; comparing it with {format_value(test.value)} by `{test.op}` tells nothing"
 

@@ -16,12 +16,11 @@ def fallback_problems(scope: SymbolTable) -> Iterator[Problem]:
     """Yield what keeps a node from being the fallback of one other node, and of nothing else."""
     plan = scope.plan
     hosts: dict[str, str] = {}
-    users = {
-        name: node.id
-        for node, links in zip(plan.nodes, scope.links, strict=True)
-        for name in (*links.needs, *links.inputs)
-    }
-    answering = {reference.node: "answer" for reference in references_in(plan.answer)}
+    users: dict[str, str] = {}
+    for node, links in zip(plan.nodes, scope.links, strict=True):
+        users |= dict.fromkeys((*links.needs, *links.inputs), node.id)
+    for reference in references_in(plan.answer):
+        users.setdefault(reference.node, "answer")
     for index, (node, links) in enumerate(zip(plan.nodes, scope.links, strict=True)):
         name = links.fallback
         if name is None or name == node.id:
@@ -30,7 +29,7 @@ def fallback_problems(scope: SymbolTable) -> Iterator[Problem]:
         if name in hosts:
             message = f"`{name}` is already the fallback node of `{hosts[name]}`; give each node its own"
             yield Problem("instead", where, message)
-        user = users.get(name) or answering.get(name)
+        user = users.get(name)
         if user:
             message = f"`{name}` runs only when `{node.id}` fails, so `{user}` must name `{node.id}` instead of it"
             yield Problem("instead", where, message)
@@ -52,7 +51,9 @@ def stage_fallback_problems(node: MapNode, where: Where) -> Iterator[Problem]:
             continue
         if name in hosts:
             yield Problem("instead", at, f"`{name}` is already the fallback node of {hosts[name]}; give each its own")
-        hosts[name] = f"`{stage.id}`" if stage.id else "the last node"
+        hosts[name] = "the last node"
+        if stage.id:
+            hosts[name] = f"`{stage.id}`"
     if hosts:
         yield from _misread_fallbacks(node, where, places, hosts)
 
@@ -96,16 +97,20 @@ def _never_runs(scope: SymbolTable, hosts: dict[str, str]) -> Iterator[Problem]:
     """A fallback node ends after its host has run, so what the host waits for must not wait for it."""
     if not hosts:
         return
-    nodes, known = scope.plan.nodes, scope.known
-    after = [
-        [known[name] for name in (*links.needs, *links.watches, *links.inputs, hosts.get(node.id, "")) if name in known]
-        for node, links in zip(nodes, scope.links, strict=True)
-    ]
+    nodes = scope.plan.nodes
+    known = scope.known
+    after = []
+    for node, links in zip(nodes, scope.links, strict=True):
+        names = (*links.needs, *links.watches, *links.inputs, hosts.get(node.id, ""))
+        after.append([known[name] for name in names if name in known])
+
+    # The path is told from the host on, whose fallback node is then its last.
     path = [nodes[index].id for index in first_cycle(after) or ()]
-    last = next((place for place, pair in enumerate(pairwise(path)) if hosts.get(pair[0]) == pair[1]), None)
-    if last is None:
-        return
-    host = path[last + 1]
-    names = [*path[last + 1 :], *path[1 : last + 1]]
-    message = f"{format_path(names)}, which runs only when {host} has failed; take one of these edges out"
-    yield Problem("instead", ("nodes", known[host], "on_error", "instead"), message)
+    for place, (name, following) in enumerate(pairwise(path), 1):
+        if hosts.get(name) == following:
+            from_host = [*path[place:], *path[1:place]]
+            message = (
+                f"{format_path(from_host)}, which runs only when {following} has failed; take one of these edges out"
+            )
+            yield Problem("instead", ("nodes", known[following], "on_error", "instead"), message)
+            return

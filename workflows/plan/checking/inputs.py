@@ -32,9 +32,10 @@ def input_problems(plan: Plan, inputs: dict[str, Any]) -> Iterator[Problem]:
 
 
 def _each(plan: Plan, inputs: dict[str, Any]) -> Iterator[Problem]:
-    found = first_violation(inputs)
-    if found is not None:
-        yield Problem("input", ("inputs", *found[0]), found[1])
+    violation = first_violation(inputs)
+    if violation is not None:
+        place, sentence = violation
+        yield Problem("input", ("inputs", *place), sentence)
         return
     for name in inputs:
         if name not in plan.inputs:
@@ -49,8 +50,10 @@ def _each(plan: Plan, inputs: dict[str, Any]) -> Iterator[Problem]:
 
 def _lists(plan: Plan, values: dict[str, Any]) -> Iterator[Problem]:
     for index, node in enumerate(plan.nodes):
-        over = parse_reference(node.over) if isinstance(node, MapNode) else None
-        if over is None or over.node != "input" or not isinstance(node, MapNode):
+        if not isinstance(node, MapNode):
+            continue
+        over = parse_reference(node.over)
+        if over is None or over.node != "input":
             continue
         try:
             items = resolve(over, values)

@@ -19,6 +19,7 @@ from sennit.workflows.plan.language.nodes import (
 from sennit.workflows.plan.language.references import Reference, Step, parse_reference
 from sennit.workflows.plan.language.text import did_you_mean, format_name, format_names
 
+_MAX_CHOICES = 20
 Tools = dict[str, dict[str, Any]]
 Found = tuple[json_schema.Schema | None, str | None]
 
@@ -39,58 +40,89 @@ class OutputTypes:
         """
         if reader is not None:
             return self._follow(reference, self._root(reference, reader))
-        found = self._found.get(reference)
-        if found is None:
-            found = self._found[reference] = self._follow(reference, self._root(reference, None))
-        return found
+        if reference not in self._found:
+            self._found[reference] = self._follow(reference, self._root(reference, None))
+        return self._found[reference]
 
     def _follow(self, reference: Reference, here: Any) -> Found:
+        # The root of a reference to an input is that input's schema already.
+        start = 0
+        if reference.node == "input":
+            start = min(1, len(reference.path))
         defs = json_schema.definitions(here)
-        steps = reference.path[1:] if reference.node == "input" else reference.path
-        for count, step in enumerate(steps):
+        for count, step in enumerate(reference.path[start:], start):
             if here is None:
                 return None, None
             here, wrong = _into(json_schema.resolve(here, defs), step, defs)
             if wrong:
-                before = Reference(reference.node, reference.path[: len(reference.path) - len(steps) + count])
+                before = Reference(reference.node, reference.path[:count])
                 return None, f"{format_name(str(reference))} has no value: {format_name(str(before))} {wrong}"
-        return ({**json_schema.resolve(here, defs), "$defs": defs} if here is not None else None), None
+        if here is None:
+            return None, None
+        return {**json_schema.resolve(here, defs), "$defs": defs}, None
 
     def types_at(self, reference: Reference, reader: Node | None = None) -> frozenset[str]:
         """Return the JSON types the reference may give; empty when unknown."""
-        found = self.at(reference, reader)[0]
-        return json_schema.types_of(found, json_schema.definitions(found)) if found is not None else frozenset()
+        schema, _ = self.at(reference, reader)
+        if schema is None:
+            return frozenset()
+        return json_schema.types_of(schema, json_schema.definitions(schema))
 
     def _root(self, reference: Reference, reader: Node | None) -> Any:
-        if isinstance(reader, MapNode) and reference.node == reader.as_:
-            over = parse_reference(reader.over)
-            return _items(self.at(over)[0]) if over is not None else None
-        if isinstance(reader, MapNode) and reference.node in reader.stages:
-            return self._of_call(reader.do[reader.stages.index(reference.node)])
+        if isinstance(reader, MapNode):
+            if reference.node == reader.as_:
+                return self._item_of(reader)
+            if reference.node in reader.stages:
+                return self._of_call(reader.do[reader.stages.index(reference.node)])
         if reference.node == "goal":
             return {"type": "string"}
         if reference.node == "input":
-            spec = self._inputs.get(str(reference.path[0])) if reference.path else None
-            return schema_of_input(spec) if spec is not None else None
+            return self._of_input(reference)
         node = self._nodes.get(reference.node)
-        return self._of_node(node) if node is not None else None
+        if node is None:
+            return None
+        return self._of_node(node)
+
+    def _item_of(self, node: MapNode) -> Any:
+        """Return the schema of the items of the list that a map goes over."""
+        over = parse_reference(node.over)
+        if over is None:
+            return None
+        schema, _ = self.at(over)
+        if schema is None or not isinstance(schema.get("items"), dict):
+            return None
+        return {**schema["items"], "$defs": json_schema.definitions(schema)}
+
+    def _of_input(self, reference: Reference) -> Any:
+        if not reference.path:
+            return None
+        spec = self._inputs.get(str(reference.path[0]))
+        if spec is None:
+            return None
+        return schema_of_input(spec)
 
     def _of_node(self, node: Node) -> Any:
         if isinstance(node, MapNode):
-            inner = self._of_call(node.do[-1])
-            defs = json_schema.definitions(inner)
-            may_skip = any(stage.when is not None or stage.on_error == "skip" for stage in node.do)
-            items = (
-                {"items": {"anyOf": [inner, {"type": "null"}]} if may_skip else inner}
-                if isinstance(inner, dict)
-                else {}
-            )
-            return {"type": "array", "$defs": defs} | items
+            return self._of_map(node)
         if isinstance(node, ProgramNode):
             return None
-        if isinstance(node, JoinNode):
-            return {"type": "array"} if node.policy != "first" else None
-        return node.answer_schema if isinstance(node, GateNode) else self._of_call(node)
+        if isinstance(node, GateNode):
+            return node.answer_schema
+        if not isinstance(node, JoinNode):
+            return self._of_call(node)
+        if node.policy == "first":
+            return None
+        return {"type": "array"}
+
+    def _of_map(self, node: MapNode) -> Any:
+        item = self._of_call(node.do[-1])
+        schema: dict[str, Any] = {"type": "array", "$defs": json_schema.definitions(item)}
+        if isinstance(item, dict):
+            # The value of an item that was left out is null.
+            if any(stage.when is not None or stage.on_error == "skip" for stage in node.do):
+                item = {"anyOf": [item, {"type": "null"}]}
+            schema["items"] = item
+        return schema
 
     def _of_call(self, call: ToolCall | ModelCall | AgentCall | Program) -> Any:
         if isinstance(call, AgentCall | Program):
@@ -107,42 +139,49 @@ class OutputTypes:
 
 def schema_of_input(spec: InputSpec) -> json_schema.Schema:
     """Return the schema of a declared input; one whose default is null may be null."""
-    optional = "default" in spec.model_fields_set and spec.default is None
-    return {"type": [spec.type, "null"] if optional else spec.type}
-
-
-def _items(of: json_schema.Schema | None) -> Any:
-    items = of.get("items") if of is not None else None
-    return {**items, "$defs": json_schema.definitions(of)} if isinstance(items, dict) else None
+    if "default" in spec.model_fields_set and spec.default is None:
+        return {"type": [spec.type, "null"]}
+    return {"type": spec.type}
 
 
 def _into(here: json_schema.Schema, step: Step, defs: dict[str, Any]) -> tuple[Any, str | None]:
     """Follow one step of a path through a schema: (schema or None when unknown, sentence when impossible)."""
     choices = json_schema.choices_of(here)
     if choices:
-        tried = [
-            _into(json_schema.resolve(choice, defs), step, defs) for choice in choices[:20] if not _nested(choice, defs)
-        ]
-        wrong = [sentence for _, sentence in tried if sentence]
-        impossible = len(wrong) == len(choices)
-        return None, max(wrong, key=lambda sentence: sentence.startswith("has")) if impossible else None
+        return None, _wrong_in_all(choices, step, defs)
     kinds = json_schema.types_of(here, defs)
     if not kinds:
         return None, None
+    listed = " or ".join(sorted(kinds))
     if isinstance(step, int):
-        items = here.get("items")
         if "array" not in kinds:
-            return None, f"is no list but {' or '.join(sorted(kinds))}"
-        return (items if isinstance(items, dict) else None), None
+            return None, f"is no list but {listed}"
+        items = here.get("items")
+        if isinstance(items, dict):
+            return items, None
+        return None, None
     if "array" in kinds and step == "length":
         return {"type": "integer"}, None
     if "object" not in kinds:
-        return None, f"is {' or '.join(sorted(kinds))}"
+        return None, f"is {listed}"
     return _into_object(here, step)
 
 
-def _nested(choice: Any, defs: dict[str, Any]) -> bool:
-    return bool(json_schema.choices_of(json_schema.resolve(choice, defs)))
+def _wrong_in_all(choices: list[Any], step: Step, defs: dict[str, Any]) -> str | None:
+    """Return why no alternative has this step, or None if one may have it. Alternatives in alternatives are not looked
+    at, and so are those behind the first 20.
+    """
+    sentences = []
+    for choice in choices[:_MAX_CHOICES]:
+        alternative = json_schema.resolve(choice, defs)
+        if not json_schema.choices_of(alternative):
+            _, wrong = _into(alternative, step, defs)
+            if wrong:
+                sentences.append(wrong)
+    if len(sentences) < len(choices):
+        return None
+    # What an object has says more than that a value is none.
+    return max(sentences, key=lambda sentence: sentence.startswith("has"))
 
 
 def _into_object(here: json_schema.Schema, step: str) -> tuple[Any, str | None]:

@@ -81,10 +81,15 @@ def _meaningless(schema: Any, where: Where, defs: dict[str, Any]) -> Iterator[Vi
 
 def _circular(defs: dict[str, Any], where: Where) -> Iterator[Violation]:
     """Yield a definition that refers to itself: no value could ever be judged by it."""
-    names = {name: position for position, name in enumerate(defs)}
-    cycle = first_cycle([[names[ref] for ref in _same_value(part, 0) if ref in names] for part in defs.values()])
+    names = list(defs)
+    places = {name: place for place, name in enumerate(names)}
+    refers_to = []
+    for part in defs.values():
+        followed = [places[name] for name in _same_value(part, 0) if name in places]
+        refers_to.append(followed)
+    cycle = first_cycle(refers_to)
     if cycle is not None:
-        name = list(defs)[cycle[0]]
+        name = names[cycle[0]]
         yield (*where, "$defs", name), f"{format_name(name)} refers to itself; say what it is"
 
 

@@ -42,19 +42,26 @@ def sound_part(data: Mapping[str, Any], problems: Iterable[Problem]) -> SoundPar
     places = [problem.where for problem in problems]
     if any(where in ((), ("nodes",)) for where in places):
         return None
-    wrong = {int(where[1]) for where in places if where[0] == "nodes" and isinstance(where[1], int)}
-    fields = {where[0] for where in places if where[0] != "nodes"}
+    wrong_nodes: dict[int, None] = {}
+    wrong_fields: dict[str | int, None] = {}
+    for where in places:
+        if where[0] != "nodes":
+            wrong_fields[where[0]] = None
+        elif isinstance(where[1], int):
+            wrong_nodes[where[1]] = None
+
     nodes = list(data.get("nodes", ()))
-    for index in wrong:
-        name = nodes[index].get("id") if isinstance(nodes[index], dict) else None
-        if not isinstance(name, str) or ("nodes", index, "id") in places:
+    for index in wrong_nodes:
+        node = nodes[index]
+        if not isinstance(node, dict) or not isinstance(node.get("id"), str) or ("nodes", index, "id") in places:
             return None
-        nodes[index] = {"id": name, "kind": "agent", "goal": "unknown"}
-    rest = {name: value for name, value in data.items() if name not in fields}
+        nodes[index] = {"id": node["id"], "kind": "agent", "goal": "unknown"}
+    rest = {name: value for name, value in data.items() if name not in wrong_fields}
     try:
-        return SoundPart(parse_plan({**rest, "nodes": nodes}), frozenset(wrong), frozenset(fields))
+        plan = parse_plan({**rest, "nodes": nodes})
     except InvalidPlan:
         return None
+    return SoundPart(plan, frozenset(wrong_nodes), frozenset(wrong_fields))
 
 
 def unused_nodes(plan: Plan, tools: Mapping[str, Mapping[str, Any]]) -> Iterator[Problem]:
@@ -63,12 +70,14 @@ def unused_nodes(plan: Plan, tools: Mapping[str, Mapping[str, Any]]) -> Iterator
     """
     if plan.answer is None:
         return
-    texts = dependencies.marked_texts(plan.answer, ("answer",))
-    answering = {reference.node for _, text in texts for reference in references_in(text)}
-    instead = {name for node in plan.nodes if (name := getattr(node.on_error, "instead", None))}
-    ends = set(dependencies.leaves(plan)) - answering - instead
+    used = {reference.node for reference in references_in(plan.answer)}
+    for node in plan.nodes:
+        fallback = dependencies.fallback_of(node)
+        if fallback:
+            used.add(fallback)
+    ends = set(dependencies.leaves(plan))
     for index, node in enumerate(plan.nodes):
-        if node.id in ends and _only_reads(node, tools):
+        if node.id in ends and node.id not in used and _only_reads(node, tools):
             message = f"nothing uses `{node.id}`; it runs all the same. Refer to it, or take it out"
             yield Problem("unused", ("nodes", index, "id"), message)
 
@@ -80,7 +89,10 @@ def _only_reads(node: Node, tools: Mapping[str, Mapping[str, Any]]) -> bool:
     if isinstance(node, JoinNode):
         return True
     for _, work in dependencies.works_of(node):
-        names = [work.tool] if isinstance(work, ToolCall) else work.tools or ()
-        if isinstance(work, AgentCall) or any(tools.get(name, {}).get("effect") not in _HARMLESS for name in names):
+        if isinstance(work, AgentCall):
             return False
+        names = (work.tool,) if isinstance(work, ToolCall) else work.tools
+        for name in names:
+            if tools.get(name, {}).get("effect") not in _HARMLESS:
+                return False
     return True

@@ -43,21 +43,25 @@ class SymbolTable:
     def check_reference(self, reference: Reference, node: Node | None, where: Where) -> Iterator[Problem]:
         """Yield the problem of a reference to nothing. `node` is who refers, None for the answer."""
         name = reference.node
-        item = name in names_in(node) and "do" in where if node is not None else False
+        # In a map's `do`, the item and the nodes above have names of their own.
+        names_inside: tuple[str, ...] = ()
+        if node is not None and "do" in where:
+            names_inside = names_in(node)
+        is_inside = name in names_inside
         if name == "input":
             if not reference.path or reference.path[0] not in self.plan.inputs:
                 yield Problem("input", where, self._no_input(reference))
                 return
-        elif not item and name != "goal":
+        elif not is_inside and name != "goal":
             if name not in self.known:
-                hint = self._hint(name, names_in(node) if node is not None and "do" in where else ())
+                hint = self._hint(name, names_inside)
                 yield Problem("dangling", where, f"`${name}` refers to no node{hint}; `$${name}` writes the text")
                 return
             yield from self.check_name(name, node, where)
-        elif item and isinstance(node, MapNode) and not _is_above(node, name, where):
+        elif is_inside and isinstance(node, MapNode) and not _is_above(node, name, where):
             yield Problem("dangling", where, f"`${name}` has no value here; a node in `do` reads only those above it")
             return
-        sentence = self.outputs.at(reference, node if item else None)[1]
+        _, sentence = self.outputs.at(reference, node if is_inside else None)
         if sentence:
             yield Problem("path", where, sentence)
 
@@ -72,6 +76,11 @@ class SymbolTable:
 
     def format_reference(self, value: object) -> str | None:
         """Return the reference that a plain value looks like, in backticks, for places where nothing is bound."""
-        reference = parse_reference(value) if isinstance(value, str) else None
-        known = reference is not None and (reference.node in self.known or reference.node in RESERVED_IDS)
-        return format_name(str(value)) if known else None
+        if not isinstance(value, str):
+            return None
+        reference = parse_reference(value)
+        if reference is None:
+            return None
+        if reference.node not in self.known and reference.node not in RESERVED_IDS:
+            return None
+        return format_name(value)

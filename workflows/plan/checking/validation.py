@@ -11,7 +11,7 @@ from sennit.workflows.plan.checking.symbols import SymbolTable
 from sennit.workflows.plan.language import dependencies
 from sennit.workflows.plan.language.dag import first_cycle, format_path
 from sennit.workflows.plan.language.facts import FactTooLarge, facts_of, facts_of_conditions
-from sennit.workflows.plan.language.json_schema import violations
+from sennit.workflows.plan.language.json_schema import Schema, violations
 from sennit.workflows.plan.language.nodes import (
     RESERVED_IDS,
     Fallback,
@@ -47,8 +47,12 @@ def problems_of(
     Without a catalogue tools and their arguments are not checked; without `models` model names are not. `links` are
     what its nodes depend on, if that is known.
     """
-    tools = {tool["name"]: tool for tool in catalogue} if catalogue is not None else None
-    scope = SymbolTable(plan, tools, links or [dependencies.links_of(node) for node in plan.nodes])
+    tools = None
+    if catalogue is not None:
+        tools = {tool["name"]: tool for tool in catalogue}
+    if not links:
+        links = list(map(dependencies.links_of, plan.nodes))
+    scope = SymbolTable(plan, tools, links)
     seen: dict[Problem, None] = {}
     for problem in _problems(scope, models):
         seen[problem] = None
@@ -66,7 +70,8 @@ def _problems(scope: SymbolTable, models: tuple[str, ...] | None) -> Iterator[Pr
             is_valid = False
             yield problem
         yield from argument_problems(scope, node, ("nodes", index))
-        yield from model_problems(node, index, models) if models is not None else ()
+        if models is not None:
+            yield from model_problems(node, index, models)
     for problem in _cycle(scope):
         is_valid = False
         yield problem
@@ -84,8 +89,9 @@ def _node(scope: SymbolTable, node: Node, index: int) -> Iterator[Problem]:
     for position, name in enumerate(node.needs):
         yield from scope.check_name(name, node, (*where, "needs", position))
     texts = dependencies.bound_texts(node)
-    for field, reference in dependencies.value_references(node) if texts or node.kind != "tool" else ():
-        yield from scope.check_reference(reference, node, (*where, *field))
+    if texts or node.kind != "tool":
+        for field, reference in dependencies.value_references(node):
+            yield from scope.check_reference(reference, node, (*where, *field))
     for field, text in texts:
         yield from _malformed(text, (*where, *field))
     if node.when is not None or node.kind == "map":
@@ -114,10 +120,11 @@ def _id(scope: SymbolTable, node: Node, index: int) -> Iterator[Problem]:
 
 
 def _malformed(text: str, where: Where) -> Iterator[Problem]:
-    for found in malformed_in(text) if "${" in text else ():
-        yield Problem(
-            "reference", where, f"{format_value(found)} is not a reference; write ${{node.path}}, or `$$` for a dollar"
-        )
+    if "${" not in text:
+        return
+    for found in malformed_in(text):
+        message = f"{format_value(found)} is not a reference; write ${{node.path}}, or `$$` for a dollar"
+        yield Problem("reference", where, message)
 
 
 def _joined(scope: SymbolTable, node: Node, where: Where) -> Iterator[Problem]:
@@ -135,9 +142,9 @@ def _joined(scope: SymbolTable, node: Node, where: Where) -> Iterator[Problem]:
 def _items(scope: SymbolTable, node: JoinNode, name: str, where: Where) -> Iterator[Problem]:
     """Yield what is wrong with a join of a map's items."""
     at = (*where, "items")
-    found = next(scope.check_name(name, node, at), None)
-    if found is not None:
-        yield found
+    problem = next(scope.check_name(name, node, at), None)
+    if problem is not None:
+        yield problem
     elif not isinstance(scope.plan.nodes[scope.known[name]], MapNode):
         yield Problem("items", at, f"`{name}` is no map, so it has no items; write `inputs: [{name}]`")
     if node.inputs != (name,):
@@ -148,8 +155,10 @@ def _items(scope: SymbolTable, node: JoinNode, name: str, where: Where) -> Itera
 
 
 def _quorum(node: JoinNode, where: Where) -> Iterator[Problem]:
-    quorum = node.policy.quorum if isinstance(node.policy, Quorum) else None
-    if isinstance(quorum, int) and node.items is None and quorum > len(node.inputs):
+    if not isinstance(node.policy, Quorum) or node.items is not None:
+        return
+    quorum = node.policy.quorum
+    if isinstance(quorum, int) and quorum > len(node.inputs):
         message = f"a quorum of {format_value(quorum)} can never be reached with {len(node.inputs)} inputs; lower it"
         yield Problem("arity", (*where, "policy", "quorum"), message)
 
@@ -166,10 +175,17 @@ def _map(scope: SymbolTable, node: MapNode, where: Where) -> Iterator[Problem]:
             message = f"{format_name(node.over)} gives {' or '.join(sorted(have))}; a map needs a list"
             yield Problem("over", (*where, "over"), message)
     if node.as_ in scope.known or node.as_ in RESERVED_IDS:
-        what = "is reserved" if node.as_ in RESERVED_IDS else "is a node"
-        at = (*where, "as") if "as_" in node.model_fields_set else where
-        yield Problem("reserved_id", at, f"`{node.as_}` {what}; give the item another name with `as`")
-    agents = node.max_items * (1 if node.runs_apart else sum(stage.kind == "agent" for stage in node.do))
+        at = where
+        if "as_" in node.model_fields_set:
+            at = (*where, "as")
+        taken = "is a node"
+        if node.as_ in RESERVED_IDS:
+            taken = "is reserved"
+        yield Problem("reserved_id", at, f"`{node.as_}` {taken}; give the item another name with `as`")
+    agents_per_item = 1
+    if not node.runs_apart:
+        agents_per_item = sum(stage.kind == "agent" for stage in node.do)
+    agents = node.max_items * agents_per_item
     if agents > MAX_MAPPED_AGENTS:
         message = (
             f"{node.max_items:,} items could start {agents:,} sub-agents, each a run of its own; at most "
@@ -183,35 +199,40 @@ def _map(scope: SymbolTable, node: MapNode, where: Where) -> Iterator[Problem]:
 
 def _stage_id(scope: SymbolTable, node: MapNode, position: int, where: Where) -> Iterator[Problem]:
     """Yield what is wrong with the id of a node in `do`: all have one but the last, which is the item itself."""
-    name, is_last = node.do[position].id, position == len(node.do) - 1
-    if is_last and name is not None:
-        what = "the last node of `do`" if position else "`do` is a node"
-        message = "the map names its copies m[0], m[1] ..."
-        yield Problem("unknown_field", (*where, "id"), f"{what} {'has no' if position else 'without'} `id`: {message}")
-    elif not is_last and name is None:
+    name = node.do[position].id
+    is_last = position == len(node.do) - 1
+    if is_last:
+        if name is not None:
+            wrong = "`do` is a node without `id`"
+            if position:
+                wrong = "the last node of `do` has no `id`"
+            yield Problem("unknown_field", (*where, "id"), f"{wrong}: the map names its copies m[0], m[1] ...")
+        return
+    if name is None:
         message = (
             "`id` is missing: those below refer to this node by it, and it names its copies m[0].page, m[1].page ..."
         )
         yield Problem("missing_field", where, message)
-    elif name is not None and not is_last:
-        taken = (*RESERVED_IDS, *STAGE_WORDS, node.as_, *node.stages[:position])
-        if name in taken or name in scope.known:
-            message = f"`{name}` is {'a node' if name in scope.known else 'taken'}; choose another id"
-            yield Problem("reserved_id", (*where, "id"), message)
+        return
+    if name in scope.known:
+        yield Problem("reserved_id", (*where, "id"), f"`{name}` is a node; choose another id")
+    elif name in (*RESERVED_IDS, *STAGE_WORDS, node.as_, *node.stages[:position]):
+        yield Problem("reserved_id", (*where, "id"), f"`{name}` is taken; choose another id")
 
 
 def _schemas(node: Node, where: Where) -> Iterator[Problem]:
     if node.kind == "gate":
-        schemas = [((*where, "schema"), node.answer_schema)]
-    else:
-        schemas = [
-            ((*where, *field, "output_schema"), work.output_schema)
-            for field, work in dependencies.works_of(node)
-            if work.kind == "llm"
-        ]
-    for at, found in schemas:
-        for path, sentence in unknown_keywords(found) if found is not None else ():
-            yield Problem("schema", (*at, *path), sentence)
+        yield from _schema(node.answer_schema, (*where, "schema"))
+        return
+    for field, work in dependencies.works_of(node):
+        if work.kind == "llm":
+            yield from _schema(work.output_schema, (*where, *field, "output_schema"))
+
+
+def _schema(schema: Schema | None, where: Where) -> Iterator[Problem]:
+    if schema is not None:
+        for path, sentence in unknown_keywords(schema):
+            yield Problem("schema", (*where, *path), sentence)
 
 
 def _locks(node: Node, where: Where) -> Iterator[Problem]:
@@ -227,18 +248,26 @@ def _on_error(scope: SymbolTable, node: Node, where: Where) -> Iterator[Problem]
     if node.on_error == "fail" and node.kind != "map":
         return
     if isinstance(node.on_error, Instead):
-        name, at = node.on_error.instead, (*where, "on_error", "instead")
+        name = node.on_error.instead
+        at = (*where, "on_error", "instead")
         if name == node.id:
             yield Problem("instead", at, f"`{name}` cannot be its own fallback node; name another one")
         else:
             yield from scope.check_name(name, node, at)
-    stages = [(field, work.on_error) for field, work in dependencies.works_of(node) if isinstance(node, MapNode)]
-    for inside, on_error in (((), node.on_error), *stages):
-        reference = scope.format_reference(on_error.fallback) if isinstance(on_error, Fallback) else None
-        if reference:
-            other = "; write the value itself" if inside else "; write the value itself, or use {instead: node}"
-            message = f"a fallback is a plain value, so {reference} would stay text{other}"
-            yield Problem("fallback", (*where, *inside, "on_error", "fallback"), message)
+    if isinstance(node.on_error, Fallback):
+        advice = "write the value itself, or use {instead: node}"
+        yield from _fallback(scope, node.on_error, advice, where)
+    if isinstance(node, MapNode):
+        for field, work in dependencies.works_of(node):
+            if isinstance(work.on_error, Fallback):
+                yield from _fallback(scope, work.on_error, "write the value itself", (*where, *field))
+
+
+def _fallback(scope: SymbolTable, on_error: Fallback, advice: str, where: Where) -> Iterator[Problem]:
+    reference = scope.format_reference(on_error.fallback)
+    if reference:
+        message = f"a fallback is a plain value, so {reference} would stay text; {advice}"
+        yield Problem("fallback", (*where, "on_error", "fallback"), message)
 
 
 def _inputs(plan: Plan) -> Iterator[Problem]:
@@ -268,11 +297,12 @@ def _answer(scope: SymbolTable) -> Iterator[Problem]:
 
 def _cycle(scope: SymbolTable) -> Iterator[Problem]:
     """Yield one cycle of several nodes, if any, named as a path; or that there are too many edges."""
-    nodes, known = scope.plan.nodes, scope.known
-    after = [
-        [known[name] for name in links.waits if name in known and name != node.id]
-        for node, links in zip(nodes, scope.links, strict=True)
-    ]
+    nodes = scope.plan.nodes
+    known = scope.known
+    after = []
+    for node, links in zip(nodes, scope.links, strict=True):
+        others = [known[name] for name in links.waits if name in known and name != node.id]
+        after.append(others)
     count = sum(map(len, after))
     if count > MAX_EDGES:
         message = f"{count:,} edges; at most {MAX_EDGES:,}. Put a join between nodes that all need the same"
@@ -290,7 +320,8 @@ def _facts(scope: SymbolTable) -> Iterator[Problem]:
         index = scope.known.get(name)
         if index is None:
             continue
-        if (count := len(facts_of_conditions(wanted))) > MAX_NODE_FACTS:
+        count = len(facts_of_conditions(wanted))
+        if count > MAX_NODE_FACTS:
             message = f"conditions test {count} values of `{name}`; at most {MAX_NODE_FACTS}"
             yield Problem("facts", ("nodes", index), message)
         on_error = scope.plan.nodes[index].on_error
