@@ -12,7 +12,6 @@ from sennit.workflows.plan.compile.execution_plan import (
     SHARED,
     ExecutionPlan,
     NodeSpec,
-    Policy,
     shown_script,
 )
 from sennit.workflows.plan.compile.forecast import ranks
@@ -55,6 +54,7 @@ _NAME = re.compile(r"\w+")
 
 GATE_SECONDS = 86_400.0
 AGENT_SECONDS = 86_400.0
+TOOL_SECONDS = 30.0
 STEP_SECONDS = 60.0
 SYSTEM_TOKENS = 300
 """About what Sennit says to a model beside the prompt of a plan."""
@@ -86,7 +86,9 @@ class PlanCompiler:
     ) -> None:
         self._plan = plan
         self._tools = tools
-        self._values = {"input": inputs, "goal": goal if goal is not None else plan.goal}
+        if goal is None:
+            goal = plan.goal
+        self._values = {"input": inputs, "goal": goal}
         self._keep = keep
         self._queues = queues
         self._prices = prices
@@ -103,20 +105,24 @@ class PlanCompiler:
         """Return the execution plan. `on_failure` of the request wins over the plan's. `links` are what the nodes
         depend on, if that is known.
         """
-        links = links or [dependencies.links_of(node) for node in self._plan.nodes]
-        specs = [self._spec(node, each) for node, each in zip(self._plan.nodes, links, strict=True)]
-        for spec, rank in zip(specs, ranks(self._plan, links), strict=True):
+        plan = self._plan
+        if not links:
+            links = list(map(dependencies.links_of, plan.nodes))
+        specs = list(map(self._spec, plan.nodes, links))
+        for spec, rank in zip(specs, ranks(plan, links), strict=True):
             spec.rank = rank
             if spec.successor >= 0:
                 specs[spec.successor].is_successor = True
-        answer = dependencies.answer_of(self._plan)
-        names = [reference.node for reference in references_in(answer)]
-        nodes = [self._index[name] for name in dict.fromkeys(names) if name in self._index]
-        whole = parse_reference(answer) if isinstance(answer, str) else None
-        direct = whole is not None and not whole.path and len(nodes) == 1
-        return ExecutionPlan(
-            specs, nodes, on_failure or self._plan.on_failure or "park", self._plan.fuse or "auto", direct
-        )
+
+        # The answer is the output of one node, or it is put together of parts of several.
+        answer = dependencies.answer_of(plan)
+        names = dict.fromkeys(reference.node for reference in references_in(answer))
+        nodes = [self._index[name] for name in names if name in self._index]
+        is_direct = False
+        if isinstance(answer, str) and len(nodes) == 1:
+            whole = parse_reference(answer)
+            is_direct = whole is not None and not whole.path
+        return ExecutionPlan(specs, nodes, on_failure or plan.on_failure or "park", plan.fuse or "auto", is_direct)
 
     def _spec(self, node: Node, links: dependencies.Links) -> NodeSpec:
         spec = NodeSpec(node.id, node.kind, summary=summary_of(node, links), queue=self._queues(node))
@@ -124,23 +130,27 @@ class PlanCompiler:
         spec.watches = self._indices(links.watches)
         spec.inputs = self._indices(links.inputs)
         spec.reads = self._indices(links.reads)
-        spec.when = self._condition(node.when, self._index[node.id]) if node.when is not None else None
+        if node.when is not None:
+            spec.when = self._condition(node.when, self._index[node.id])
         spec.priority = getattr(node, "priority", 3)
         self._on_error(spec, node)
         last = dependencies.work_of(node)
         if last is not None:
             self._work(spec, last)
         if node.kind == "program":
+            # People see the inputs that a program was given.
             arguments = {name: self._input(value) for name, value in node.arguments.items()}
             spec.summary = summary_of(node.model_copy(update={"arguments": arguments}), links)
             spec.script = shown_script(node.script)
-            spec.timeout, spec.attempts = _milliseconds(node.timeout or STEP_SECONDS), READ_ATTEMPTS
+            spec.timeout = _milliseconds(node.timeout or STEP_SECONDS)
+            spec.attempts = READ_ATTEMPTS
         elif node.kind == "llm" and node.inputs:
             spec.policy = "settled"
         elif node.kind == "join":
             join_policy(spec, node)
         elif node.kind == "gate":
-            spec.question, spec.schema = node.question, node.answer_schema
+            spec.question = node.question
+            spec.schema = node.answer_schema
             spec.fills = bool(dependencies.bound_texts(node))
             spec.deadline = _milliseconds(node.timeout or GATE_SECONDS)
         elif node.kind == "map":
@@ -149,7 +159,9 @@ class PlanCompiler:
 
     def _input(self, value: Any) -> Any:
         """Return the input that an argument refers to; any other argument as it stands."""
-        reference = parse_reference(value) if isinstance(value, str) else None
+        if not isinstance(value, str):
+            return value
+        reference = parse_reference(value)
         if reference is None or reference.node not in self._values:
             return value
         try:
@@ -161,41 +173,69 @@ class PlanCompiler:
         return [self._index[name] for name in names]
 
     def _work(self, spec: NodeSpec, work: ToolCall | ModelCall | AgentCall) -> None:
-        tool = self._tools.get(work.tool, {}) if work.kind == "tool" else {}
+        locks: dict[str, int] = {}
+        for lock in work.locks:
+            locks[lock.name] = EXCLUSIVE if lock.mode == "exclusive" else SHARED
+        if work.estimate and work.estimate.tokens:
+            spec.tokens = work.estimate.tokens
+
+        # What the kind of call says, where the plan says nothing.
         if work.kind == "tool":
-            spec.effect = tool.get("effect", "read")
-            seconds = tool.get("timeout", 30.0)
-            spec.tool, spec.typical = work.tool, round(1000 * tool.get("typical", 0))
-            tries = WRITE_ATTEMPTS if spec.effect == "write" and not tool.get("idempotent") else READ_ATTEMPTS
-        elif work.kind == "agent":
-            seconds, tries, spec.effect = AGENT_SECONDS, 1, self._effect(work)
-        else:
-            seconds, tries, spec.effect = CALL_SECONDS, MODEL_ATTEMPTS, "read"
-            spec.price, spec.reply = self._prices(work), self._replies(work)
-            spec.prompt, spec.material = self._prompt_tokens(work), work.context.tokens
-        spec.timeout = _milliseconds(work.timeout or seconds)
-        asked = work.retry.attempts if work.retry else tries
-        spec.attempts = min(asked, tries) if tries == WRITE_ATTEMPTS else asked
-        budget = work.budget.tokens if work.kind == "agent" and work.budget else None
-        spec.tokens = budget or (work.estimate.tokens if work.estimate else None) or 0
-        locks = {lock.name: EXCLUSIVE if lock.mode == "exclusive" else SHARED for lock in work.locks}
-        if work.kind == "tool":
+            seconds = self._tool(spec, work)
             _add_locks(locks, locks_of(work, self._tools, self._docs))
+        elif work.kind == "agent":
+            seconds = AGENT_SECONDS
+            spec.attempts = 1
+            spec.effect = self._effect(work)
+            if work.budget and work.budget.tokens:
+                spec.tokens = work.budget.tokens
+        else:
+            seconds = CALL_SECONDS
+            spec.attempts = MODEL_ATTEMPTS
+            spec.effect = "read"
+            spec.price = self._prices(work)
+            spec.reply = self._replies(work)
+            spec.prompt = self._prompt_tokens(work)
+            spec.material = work.context.tokens
         spec.locks = list(locks.items())
-        spec.approval = work.kind == "tool" and spec.effect == "write" and self._approval == "writes"
+        spec.timeout = _milliseconds(work.timeout or seconds)
+        if work.retry:
+            # No plan has a write that is not idempotent tried more often than it is by itself.
+            is_bounded = spec.attempts == WRITE_ATTEMPTS
+            spec.attempts = min(work.retry.attempts, spec.attempts) if is_bounded else work.retry.attempts
+
+    def _tool(self, spec: NodeSpec, work: ToolCall) -> float:
+        """Annotate a call of a tool, and return how many seconds an attempt may take."""
+        tool = self._tools.get(work.tool, {})
+        spec.tool = work.tool
+        spec.effect = tool.get("effect", "read")
+        spec.typical = round(1000 * tool.get("typical", 0))
+        spec.approval = spec.effect == "write" and self._approval == "writes"
+        spec.attempts = READ_ATTEMPTS
+        if spec.effect == "write" and not tool.get("idempotent"):
+            spec.attempts = WRITE_ATTEMPTS
+        seconds: float = tool.get("timeout", TOOL_SECONDS)
+        return seconds
 
     def _prompt_tokens(self, work: ModelCall) -> int:
         """Return about how many tokens a call sends beside the outputs of other nodes: its text, with the inputs and
         the goal that it refers to, and its schema.
         """
-        texts = [work.prompt, json.dumps(work.output_schema) if work.output_schema else ""]
-        known = [str(each) for each in references_in(work.prompt) if each.node in self._values]
-        texts += [as_text(self._input(reference)) for reference in known]
+        texts = [work.prompt]
+        if work.output_schema:
+            texts.append(json.dumps(work.output_schema))
+        known = [reference for reference in references_in(work.prompt) if reference.node in self._values]
+        for reference in known:
+            value = self._input(str(reference))
+            texts.append(as_text(value))
         return SYSTEM_TOKENS + tokens_in(sum(map(text_bytes, texts)))
 
     def _effect(self, work: AgentCall) -> str:
         """Return what a sub-agent may do; it asks for what it writes itself."""
-        return "write" if self._may_write(self._tools if work.tools is None else work.tools) else "read"
+        tools: Iterable[str] = self._tools
+        if work.tools is not None:
+            tools = work.tools
+        return "write" if self._may_write(tools) else "read"
 
     def _on_error(self, spec: NodeSpec, node: Node) -> None:
         spec.skip_on_error = node.on_error == "skip"
@@ -211,13 +251,19 @@ class PlanCompiler:
         return digest, size, facts_of(value, wanted)
 
     def _map(self, spec: NodeSpec, node: MapNode) -> None:
-        spec.cap, spec.item_kind = node.max_items, node.do[-1].kind
+        spec.cap = node.max_items
+        spec.item_kind = node.do[-1].kind
         spec.stages = [self._stage(node.at_stage(name), name) for name in node.units[:-1]]
         source = dependencies.source_of(node, self._nodes)
         if source is not None:
             spec.source = self._index[source]
-        last = dependencies.links_of(node.at_stage("")).reads if spec.stages else []
-        reads = last or dependencies.links_of(node).reads
+
+        # Of a chain, the activity of the last node loads only what that one reads, if it reads anything.
+        reads: list[str] = []
+        if spec.stages:
+            reads = dependencies.links_of(node.at_stage("")).reads
+        if not reads:
+            reads = dependencies.links_of(node).reads
         spec.reads = self._indices([name for name in reads if name != source])
         over = parse_reference(node.over)
         if over is not None and over.node in self._index:
@@ -239,7 +285,8 @@ class PlanCompiler:
         for _, work in dependencies.works_of(node):
             stage = NodeSpec("", "map")
             self._work(stage, work)
-            spec.effect = "write" if stage.effect == "write" else spec.effect
+            if stage.effect == "write":
+                spec.effect = "write"
             _add_locks(locks, stage.locks)
             if work.kind == "llm":
                 _add_locks(locks, self._locks_of_tools(work.tools))
@@ -291,10 +338,12 @@ class PlanCompiler:
 
     def _length(self, over: Reference) -> int:
         try:
-            found = resolve(over, self._values[over.node])
+            value = resolve(over, self._values[over.node])
         except BindError:
             return -1
-        return len(found) if isinstance(found, list) else -1
+        if not isinstance(value, list):
+            return -1
+        return len(value)
 
     def _item_on_error(self, spec: NodeSpec, work: Work) -> None:
         spec.item_skip = work.on_error == "skip"
@@ -309,9 +358,10 @@ class PlanCompiler:
         return data
 
     def _place_test(self, test: dict[str, Any], index: int) -> None:
-        reference, status = parse_reference(test["ref"]), parse_status_reference(test["ref"])
+        reference = parse_reference(test["ref"])
+        status = parse_status_reference(test["ref"])
         if status is not None:
-            test["at"] = [self._index[status[0]], f":{status[1]}"]
+            test["at"] = [self._index[status.node], f":{status.name}"]
         elif reference is not None and reference.node in self._index:
             test["at"] = [self._index[reference.node], dependencies.fact_name(reference, test["op"])]
         elif reference is not None:
@@ -333,13 +383,25 @@ class PlanCompiler:
 
 def join_policy(spec: NodeSpec, node: JoinNode) -> None:
     """Give a join's annotations its policy, and its deadline."""
-    policy: Policy = "quorum" if isinstance(node.policy, Quorum) else node.policy
-    spec.policy, spec.of_items = policy, node.items is not None
-    if isinstance(node.policy, Quorum):
-        wanted = node.policy.quorum
-        share = int(wanted[:-1]) * len(node.inputs) / 100 if isinstance(wanted, str) else wanted
-        spec.quorum = max(1, ceil(share)) if node.items is None or isinstance(wanted, int) else -int(wanted[:-1])
-    spec.deadline = _milliseconds(node.deadline) if node.deadline is not None else 0
+    spec.of_items = node.items is not None
+    spec.deadline = 0
+    if node.deadline is not None:
+        spec.deadline = _milliseconds(node.deadline)
+    if not isinstance(node.policy, Quorum):
+        spec.policy = node.policy
+        return
+
+    # A share of a map's items is worked out when their number is known.
+    spec.policy = "quorum"
+    wanted = node.policy.quorum
+    if isinstance(wanted, int):
+        spec.quorum = max(1, wanted)
+        return
+    percent = int(wanted.removesuffix("%"))
+    if spec.of_items:
+        spec.quorum = -percent
+    else:
+        spec.quorum = max(1, ceil(percent * len(node.inputs) / 100))
 
 
 def _names_in(script: str) -> list[str]:
@@ -350,7 +412,8 @@ def _names_in(script: str) -> list[str]:
 def _add_locks(locks: dict[str, int], more: Iterable[tuple[str, int]]) -> None:
     """Add locks to others; one that is asked for in two ways becomes exclusive."""
     for name, mode in more:
-        locks[name] = mode if locks.get(name, mode) == mode else EXCLUSIVE
+        if locks.setdefault(name, mode) != mode:
+            locks[name] = EXCLUSIVE
 
 
 def _milliseconds(seconds: float) -> int:

@@ -133,7 +133,9 @@ class NodeSpec:
 
     def limit(self, *, item: bool) -> int:
         """Return how long one attempt may take. A map's timeout is that of its items; gathering them is the map's."""
-        return GATHER_MILLIS if self.kind == "map" and not item else self.timeout
+        if self.kind == "map" and not item:
+            return GATHER_MILLIS
+        return self.timeout
 
     @property
     def is_program(self) -> bool:
@@ -149,10 +151,13 @@ class NodeSpec:
         """Have the node name others by the places that they have elsewhere."""
         for name in ("needs", "watches", "inputs", "reads"):
             setattr(self, name, [to(place) for place in getattr(self, name)])
-        self.successor = to(self.successor) if self.successor >= 0 else -1
-        self.maker = to(self.maker) if self.maker >= 0 else -1
-        self.over = (to(self.over[0]), self.over[1]) if self.over is not None else None
-        self.source = to(self.source) if self.source >= 0 else -1
+        for name in ("successor", "maker", "source"):
+            place = getattr(self, name)
+            if place >= 0:
+                setattr(self, name, to(place))
+        if self.over is not None:
+            node, fact = self.over
+            self.over = (to(node), fact)
         for stage in self.stages:
             stage.move(to)
         self.when = moved(self.when, to)
@@ -177,20 +182,26 @@ class NodeSpec:
 
 def shown_script(script: str) -> str:
     """Return a script that people may see, "" for a long one: a run hands it on when it continues as new."""
-    return script if len(script) <= MAX_SHOWN_SCRIPT_CHARACTERS else ""
+    if len(script) > MAX_SHOWN_SCRIPT_CHARACTERS:
+        return ""
+    return script
 
 
 _DEFAULTS = asdict(NodeSpec("", "tool")) | {"id": None, "kind": None}
 _NAMES = [item.name for item in fields(NodeSpec)]
-_VALUES, _USUAL = attrgetter(*_NAMES), [_DEFAULTS[name] for name in _NAMES]
+_VALUES = attrgetter(*_NAMES)
+_USUAL = [_DEFAULTS[name] for name in _NAMES]
 
 
 def _row(spec: NodeSpec) -> dict[str, Any]:
+    """Return the fields that are not as usual: most of a plan's nodes have few."""
     values = _VALUES(spec)
     row = dict(compress(zip(_NAMES, values, strict=True), map(ne, values, _USUAL)))
     if spec.summary.startswith(f"{spec.id} "):
         row["summary"] = spec.summary.removeprefix(spec.id)
-    return {**row, "stages": list(map(_row, spec.stages))} if spec.stages else row
+    if spec.stages:
+        row["stages"] = list(map(_row, spec.stages))
+    return row
 
 
 def _spec(row: dict[str, Any]) -> NodeSpec:

@@ -157,29 +157,40 @@ class Graph:
             self.predecessor[spec.successor] = index
         if spec.source >= 0:
             self.pipes.setdefault(spec.source, []).append(index)
-        read = facts_read(spec.when) + ([spec.over] if spec.over is not None else [])
+        read = facts_read(spec.when)
+        if spec.over is not None:
+            read.append(spec.over)
         self._want([(node, name, True) for node, name in read])
-        locks = [*spec.locks, *(lock for stage in spec.stages for lock in stage.locks)]
-        self.contended |= {name: True for name, mode in locks if mode != SHARED}
+        for part in (spec, *spec.stages):
+            for lock, mode in part.locks:
+                if mode != SHARED:
+                    self.contended[lock] = True
         if _closes_early(spec):
             self.hurry(spec.inputs)
 
     def _want(self, facts: list[tuple[int, str, bool]]) -> None:
         """Note facts of joins and maps, and those of joins among their inputs from which they have them."""
         for node, name, is_read in facts:  # which grows
-            spec, known = self.specs[node], self.wanted.get(node, {}).get(name)
+            spec = self.specs[node]
+            known = self.wanted.get(node, {}).get(name)
             if spec.kind not in ("join", "map") or known or known == is_read:
                 continue
             self.wanted.setdefault(node, {})[name] = is_read
             if spec.of_items or spec.kind == "map":  # nobody asks items for facts
                 continue
             place, inner = fact_of_input(spec.policy, name) or (0, "")
-            inputs = spec.inputs if spec.policy in ("first", "quorum") else spec.inputs[place : place + 1]
-            facts += [(other, inner, False) for other in inputs if inner]
+            if not inner:
+                continue
+            # Nobody knows which inputs the policies `first` and `quorum` will take.
+            inputs = spec.inputs
+            if spec.policy not in ("first", "quorum"):
+                inputs = spec.inputs[place : place + 1]
+            facts += [(source, inner, False) for source in inputs]
 
     def readers(self, node: int) -> list[int]:
         """Return those whose activities are given a node's output, and the joins that it is an input of."""
-        return [*(other for other in self.consumers[node] if node in self.specs[other].reads), *self.joins[node]]
+        readers = [consumer for consumer in self.consumers[node] if node in self.specs[consumer].reads]
+        return readers + self.joins[node]
 
     def hurry(self, nodes: Sequence[int]) -> None:
         """Note that these, and all that they wait for, may be cancelled at any time, or are waited for one by one."""
@@ -205,9 +216,10 @@ class Graph:
         has called it. Nobody reads how a task ends.
         """
         readers = [*self.consumers[node], *self.joins[node]]
-        host, caller = self.predecessor.get(node), self.caller_of(node)
+        host = self.predecessor.get(node)
         if host is not None:
             readers.append(host)
+        caller = self.caller_of(node)
         if caller >= 0 and self.specs[node].kind != "task":
             readers.append(caller)
         return tuple(readers)
@@ -220,5 +232,7 @@ def _closes_early(spec: NodeSpec) -> bool:
 
 def _before(spec: NodeSpec) -> list[int]:
     """Return the nodes that must end before this one can, its fallback node among them."""
-    fallback = [spec.successor] if spec.successor >= 0 else []
-    return [*spec.needs, *spec.watches, *spec.inputs, *fallback]
+    nodes = spec.needs + spec.watches + spec.inputs
+    if spec.successor >= 0:
+        nodes.append(spec.successor)
+    return nodes

@@ -21,7 +21,13 @@ def page_behind(whole: ExecutionPlan, old: int) -> tuple[list[int], ExecutionPla
     page = ExecutionPlan(whole.specs[old:], whole.answer, direct=whole.direct)
     known = sorted(dict.fromkeys(node for node in _named(page) if node < old))
     places = {node: place for place, node in enumerate(known)}
-    _move(page, lambda node: places[node] if node < old else node - old + len(known))
+
+    def place_in_page(node: int) -> int:
+        if node < old:
+            return places[node]
+        return node - old + len(known)
+
+    _move(page, place_in_page)
     return known, page
 
 
@@ -44,13 +50,27 @@ def attach(page: ExecutionPlan, known: list[int], count: int) -> ExecutionPlan:
     says what only a run knows of its nodes.
     """
     check_places(page, len(known) + len(page.specs))
-    is_of_run = any(spec.formerly or spec.maker >= 0 for spec in page.specs)
-    is_twice = len({spec.id: None for spec in page.specs}) < len(page.specs)
-    if is_of_run or is_twice or not (count or page.specs):
+    if not count and not page.specs:
         raise ValueError("the page does not fit the plan")
-    _move(page, lambda place: known[place] if place < len(known) else place - len(known) + count)
-    waits = [[*spec.needs, *spec.watches, *spec.inputs, spec.successor] for spec in page.specs]
-    topological_order([[node - count for node in each if node >= count] for each in waits])
+    ids: dict[str, None] = {}
+    for spec in page.specs:
+        is_of_run = spec.formerly or spec.maker >= 0
+        if is_of_run or spec.id in ids:
+            raise ValueError("the page does not fit the plan")
+        ids[spec.id] = None
+
+    def place_in_run(place: int) -> int:
+        if place < len(known):
+            return known[place]
+        return place - len(known) + count
+
+    # Only nodes of the page can go round in a circle: older ones wait for none of them.
+    _move(page, place_in_run)
+    waits: list[list[int]] = []
+    for spec in page.specs:
+        nodes = (*spec.needs, *spec.watches, *spec.inputs, spec.successor)
+        waits.append([node - count for node in nodes if node >= count])
+    topological_order(waits)
     return page
 
 
@@ -59,26 +79,29 @@ def check_places(plan: ExecutionPlan, size: int) -> None:
     for spec in plan.specs:
         if spec.when is not None:
             check_compiled(spec.when)
-        is_map = [spec.kind == "map", *(stage.kind == "map" and not stage.stages for stage in spec.stages)]
-        if (spec.stages and not all(is_map)) or (spec.of_items and len(spec.inputs) != 1):
+        if spec.of_items and len(spec.inputs) != 1:
             raise ValueError("the page does not fit the plan")
-        if any(len(dict(each.locks)) < len(each.locks) for each in (spec, *spec.stages)):
-            raise ValueError("the page names a lock twice")
+        for stage in spec.stages:
+            if spec.kind != "map" or stage.kind != "map" or stage.stages:
+                raise ValueError("the page does not fit the plan")
+        for part in (spec, *spec.stages):
+            if len(dict(part.locks)) < len(part.locks):
+                raise ValueError("the page names a lock twice")
     if not all(0 <= place < size for place in _named(plan)):
         raise ValueError("the page does not fit the plan")
 
 
 def _named(page: ExecutionPlan) -> list[int]:
     """Return the places of all nodes that a page names."""
-    found = [*page.answer]
+    places = [*page.answer]
 
     def note(place: int) -> int:
-        found.append(place)
+        places.append(place)
         return place
 
     for spec in page.specs:
         spec.move(note)
-    return found
+    return places
 
 
 def _move(page: ExecutionPlan, to: Callable[[int], int]) -> None:

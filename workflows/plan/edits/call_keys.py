@@ -60,17 +60,25 @@ def _call(node: Node) -> dict[str, Any]:
 def _whole(node: Node) -> dict[str, Any]:
     """Return all of a node but its id; its fallback node is a call of its own."""
     written = node.model_dump(mode="json", by_alias=True, exclude={"id", "needs"})
-    return written | ({"on_error": "instead"} if isinstance(node.on_error, Instead) else {})
+    if isinstance(node.on_error, Instead):
+        written["on_error"] = "instead"
+    return written
 
 
 def _digests(plan: Plan, content: Callable[[Node], dict[str, Any]]) -> dict[str, str]:
     """Return for each node a digest of its content, of what that refers to, and of what the node runs after."""
-    place = {node.id: position for position, node in enumerate(plan.nodes)}
+    places = {node.id: place for place, node in enumerate(plan.nodes)}
+    links = list(map(dependencies.links_of, plan.nodes))
+    sources: list[list[int]] = []
+    for links_of_node in links:
+        runs_after = [places[name] for name in _sources(links_of_node)]
+        sources.append(runs_after)
+
+    # The digest of a node has those of its sources in it.
     digests: dict[str, str] = {}
-    links = [dependencies.links_of(node) for node in plan.nodes]
-    for position in topological_order([[place[name] for name in _sources(each)] for each in links]):
-        node = plan.nodes[position]
-        digests[node.id] = _digest(node, content(node), links[position], digests)
+    for place in topological_order(sources):
+        node = plan.nodes[place]
+        digests[node.id] = _digest(node, content(node), links[place], digests)
     return digests
 
 
@@ -85,6 +93,8 @@ def _digest(node: Node, written: dict[str, Any], links: Links, digests: Mapping[
     if node.kind == "join":
         written["items"] = node.items is not None
     written["after"] = sorted(digests[name] for name in _sources(links))
-    refers = node.kind != "tool" or links.reads or written.get("when") is not None
-    text = _SORTED.encode(renamed(written, digests) if refers else written)
+    # To look for references takes long, and most calls of tools have none.
+    if node.kind != "tool" or links.reads or written.get("when") is not None:
+        written = renamed(written, digests)
+    text = _SORTED.encode(written)
     return hashlib.sha256(text.encode()).hexdigest()[:40]

@@ -18,8 +18,12 @@ GIVEN: Final = "given"
 
 def fallbacks_in(node: MapNode) -> dict[str, int]:
     """Return the nodes of a map's `do` that run only in place of another, by their ids, each with its place there."""
-    names = dict.fromkeys(stage.on_error.instead for stage in node.do if isinstance(stage.on_error, Instead))
-    return {stage.id: place for place, stage in enumerate(node.do) if stage.id is not None and stage.id in names}
+    names = [stage.on_error.instead for stage in node.do if isinstance(stage.on_error, Instead)]
+    places: dict[str, int] = {}
+    for place, stage in enumerate(node.do):
+        if stage.id is not None and stage.id in names:
+            places[stage.id] = place
+    return places
 
 
 def read_by_do(node: MapNode) -> list[str]:
@@ -35,7 +39,8 @@ def read_by_do(node: MapNode) -> list[str]:
 def name_of_value(node: MapNode, given: Mapping[str, Any]) -> str:
     """Return the id that the last node of `do` has in the plan of an item, where it needs one."""
     taken = [*given, *(stage.id for stage in node.do)]
-    name, count = "value", 1
+    name = "value"
+    count = 1
     while name in taken:
         count += 1
         name = f"value_{count}"

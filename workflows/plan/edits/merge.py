@@ -11,6 +11,7 @@ from sennit.workflows.plan.language.problems import InvalidPlan, Problem
 from sennit.workflows.plan.language.references import renamed
 from sennit.workflows.plan.limits import MAX_NODES
 
+_ID_CHARACTERS = 40
 _BOUND = ("args", "prompt", "media", "workspace", "goal", "question", "over", "when", "do")
 """The fields of a node in which references are read."""
 
@@ -26,13 +27,18 @@ class Delta:
     @classmethod
     def of(cls, wish: Any) -> Self:
         """Return the delta in a joiner's output, `{replan: {why, nodes, answer}}`; an empty one if there is none."""
-        replan = wish.get("replan") if isinstance(wish, dict) else None
-        fields = replan if isinstance(replan, dict) else {}
-        nodes = fields.get("nodes")
-        listed = nodes if isinstance(nodes, list) else []
-        return cls(
-            str(fields.get("why", "")), tuple(node for node in listed if isinstance(node, dict)), fields.get("answer")
-        )
+        replan = None
+        if isinstance(wish, dict):
+            replan = wish.get("replan")
+        if not isinstance(replan, dict):
+            return cls("", ())
+
+        # A model may have written anything: what is no node is left out.
+        nodes: list[dict[str, Any]] = []
+        listed = replan.get("nodes")
+        if isinstance(listed, list):
+            nodes = [node for node in listed if isinstance(node, dict)]
+        return cls(str(replan.get("why", "")), tuple(nodes), replan.get("answer"))
 
     @property
     def expansion_request(self) -> dict[str, Any]:
@@ -47,32 +53,36 @@ def merge(plan: Plan, delta: Delta) -> Plan | tuple[Problem, ...]:
     it follow. The answer becomes the delta's; without one, the last of its nodes that nobody uses. Whether references
     lead anywhere and arguments fit is for `validate` to say, as of any plan.
     """
-    names = _free_names([str(node.get("id")) for node in delta.nodes], {node.id: None for node in plan.nodes})
+    taken = dict.fromkeys(node.id for node in plan.nodes)
+    names = _free_names([str(node.get("id")) for node in delta.nodes], taken)
     try:
         added = parse_plan({"nodes": [_renamed(node, names) for node in delta.nodes]})
     except InvalidPlan as error:
         return error.problems
     nodes = plan.nodes + added.nodes
     if len(nodes) > MAX_NODES:
-        return (
-            Problem("too_many_nodes", ("nodes",), f"{len(nodes):,} nodes with the new ones; at most {MAX_NODES:,}"),
-        )
+        message = f"{len(nodes):,} nodes with the new ones; at most {MAX_NODES:,}"
+        return (Problem("too_many_nodes", ("nodes",), message),)
     answer = renamed(delta.answer, names)
     if answer is None:
-        answer = f"${(dependencies.leaves(added) or [added.nodes[-1].id])[-1]}"
+        unused = dependencies.leaves(added) or [added.nodes[-1].id]
+        answer = f"${unused[-1]}"
     return plan.model_copy(update={"nodes": nodes, "answer": answer})
 
 
 def _free_names(wanted: Iterable[str], taken: Mapping[str, None]) -> dict[str, str]:
     """Return a free id for each wanted one; ids that are free stay. One that is wanted twice stays one id."""
     new = dict.fromkeys(wanted)
-    used = dict.fromkeys((*taken, *(name for name in new if name not in taken)))
+    used = {**taken, **new}
     names: dict[str, str] = {}
     for name in new:
-        free, count = name, 2
-        while name in taken and free in used:
-            end = f"_{count}"
-            free, count = name[: 40 - len(end)] + end, count + 1
+        free = name
+        if name in taken:
+            count = 2
+            while free in used:
+                end = f"_{count}"
+                free = name[: _ID_CHARACTERS - len(end)] + end
+                count += 1
         used[free] = None
         names[name] = free
     return names
@@ -80,22 +90,35 @@ def _free_names(wanted: Iterable[str], taken: Mapping[str, None]) -> dict[str, s
 
 def _renamed(node: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
     """Return a node of the delta, its shape not yet known, with its ids and references renamed."""
+    # Inside a map, the names of its item and of its own nodes mean these, whatever is called so outside.
+    inside = [node.get("as")]
     do = node.get("do")
-    inside = (
-        [node.get("as"), *(stage.get("id") for stage in do if isinstance(stage, dict))]
-        if isinstance(do, list)
-        else [node.get("as")]
-    )
+    if isinstance(do, list):
+        inside += [stage.get("id") for stage in do if isinstance(stage, dict)]
     outside = {name: new for name, new in names.items() if name not in inside}
-    made = {field: renamed(value, outside) if field in _BOUND else value for field, value in node.items()}
+    made = dict(node)
+    for field in _BOUND:
+        if field in node:
+            made[field] = renamed(node[field], outside)
+
+    # Other fields name nodes by their bare ids.
+    if isinstance(node.get("id"), str):
+        made["id"] = names[node["id"]]
     if isinstance(node.get("items"), str):
         made["items"] = names.get(node["items"], node["items"])
     for field in ("needs", "inputs"):
         if isinstance(node.get(field), list):
-            made[field] = [names.get(name, name) if isinstance(name, str) else name for name in node[field]]
-    if isinstance(node.get("id"), str):
-        made["id"] = names[node["id"]]
+            made[field] = [_new_name(name, names) for name in node[field]]
     on_error = node.get("on_error")
-    if isinstance(on_error, dict) and isinstance(on_error.get("instead"), str):
-        made["on_error"] = {**on_error, "instead": names.get(on_error["instead"], on_error["instead"])}
+    if isinstance(on_error, dict):
+        made["on_error"] = dict(on_error)
+        if "instead" in on_error:
+            made["on_error"]["instead"] = _new_name(on_error["instead"], names)
     return made
+
+
+def _new_name(name: Any, names: Mapping[str, str]) -> Any:
+    """Return the id that a node has now; anything that is no id as it stands."""
+    if not isinstance(name, str):
+        return name
+    return names.get(name, name)

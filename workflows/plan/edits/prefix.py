@@ -26,19 +26,29 @@ class PlanPrefix:
         """Take further nodes; return whether more of them may start. After a node that is not valid, none may."""
         if not nodes:
             return False
-        before, known = len(self.startable), len(self._ids)
-        try:
-            added = parse_plan({"nodes": nodes}).nodes if self._valid and known + len(nodes) <= MAX_NODES else ()
-        except InvalidPlan:
-            added = ()
-        self._ids.update(node.id for node in added)
-        if len(self._ids) < known + len(nodes):  # not valid, or an id that another node has
-            added = ()
-        self._valid = bool(added)
-        for node in added:
-            if _harmless(node, tools) and all(name in self.startable for name in dependencies.links_of(node).waits):
-                self.startable[node.id] = node
+        before = len(self.startable)
+        if self._valid:
+            added = self._parsed(nodes)
+            self._valid = bool(added)
+            for node in added:
+                waits = dependencies.links_of(node).waits
+                if _harmless(node, tools) and all(name in self.startable for name in waits):
+                    self.startable[node.id] = node
         return len(self.startable) > before
+
+    def _parsed(self, nodes: list[dict[str, Any]]) -> tuple[Node, ...]:
+        """Return the nodes; none of them if one is not valid, or has the id of another, or if they are too many."""
+        count = len(self._ids) + len(nodes)
+        if count > MAX_NODES:
+            return ()
+        try:
+            added = parse_plan({"nodes": nodes}).nodes
+        except InvalidPlan:
+            return ()
+        self._ids.update(node.id for node in added)
+        if len(self._ids) < count:
+            return ()
+        return added
 
     def plan(self) -> Plan:
         """Return what may start as a plan."""

@@ -40,39 +40,48 @@ def expand_tool_calls(
     further one with the workspace that the call before it has left.
     """
     node = _host(plan, name)
-    number = node.turn.number if node.turn is not None else 1
+    number = _turn_number(node)
     stem = f"{_stem(plan, node, generation)}t"
-    allowed = (*node.tools, *([READER] if outputs else []))
+    allowed = list(node.tools)
+    if outputs:
+        allowed.append(READER)
     scope = SymbolTable(plan, {tool: tools[tool] for tool in allowed if tool in tools})
+
+    # A node for each call that can be made.
     made: list[Node] = []
     refused: dict[str, str] = {}
     current = workspace
     for index, call in enumerate(calls):
-        place = f"{stem}{number}_{index + 1}"
-        found: ToolNode | str = "too many calls at once"
+        made_or_why: ToolNode | str = "too many calls at once"
         if index < MAX_TURN_CALLS:
-            found = _call(scope, place, call, outputs or {}, current)
-        if isinstance(found, str):
-            refused[str(call.get("id", index))] = found
+            made_or_why = _call(scope, f"{stem}{number}_{index + 1}", call, outputs or {}, current)
+        if isinstance(made_or_why, str):
+            refused[str(call.get("id", index))] = made_or_why
             continue
-        made.append(found)
-        if current is not None and takes_workspace(tools[found.tool]):
-            current = left_by(found.id, tools[found.tool]) or current
+        made.append(made_or_why)
+        tool = tools[made_or_why.tool]
+        if current is not None and takes_workspace(tool):
+            current = left_by(made_or_why.id, tool) or current
+
+    # The next turn reads all of their ends. It is told by which of these calls its folder is: only calls that have
+    # succeeded leave one.
+    results = ""
     if made:
-        ids = tuple(node.id for node in made)
-        made.append(JoinNode(id=f"{stem}{number}_all", kind="join", inputs=ids, policy="settled"))
-    turn = Turn(
-        number=number + 1,
-        node=name,
-        transcript=transcript,
-        results=f"${made[-1].id}" if made else "",
-        refused=refused,
-    )
-    # The next turn is told by which of these calls its folder is: only calls that have succeeded leave one.
+        ids = tuple(call.id for call in made)
+        join = JoinNode(id=f"{stem}{number}_all", kind="join", inputs=ids, policy="settled")
+        made.append(join)
+        results = f"${join.id}"
+    turn = Turn(number=number + 1, node=name, transcript=transcript, results=results, refused=refused)
     changes = {"id": f"{stem}{number + 1}", "turn": turn, "needs": (), "when": None, "workspace": workspace}
     following = node.model_copy(update=changes)
-    answer = plan.answer if plan.answer is not None else dependencies.answer_of(plan)
-    return plan.model_copy(update={"nodes": (*plan.nodes, *made, following), "answer": answer})
+    nodes = (*plan.nodes, *made, following)
+    return plan.model_copy(update={"nodes": nodes, "answer": dependencies.answer_of(plan)})
+
+
+def _turn_number(work: ModelCall) -> int:
+    if work.turn is None:
+        return 1
+    return work.turn.number
 
 
 def _host(plan: Plan, name: str) -> LlmNode:
@@ -87,12 +96,17 @@ def _stem(plan: Plan, node: LlmNode, generation: int) -> str:
     """Return what the ids of a loop begin with. A loop, or a turn of it, that runs again begins a new one."""
     if node.turn is not None and generation == 1:
         return node.id[: node.id.rindex("t")]
-    first = f"{node.id[:24]}_" if generation == 1 else f"{node.id[:20]}_g{generation}"
+    first = f"{node.id[:24]}_"
+    if generation > 1:
+        first = f"{node.id[:20]}_g{generation}"
     taken = [other.id for other in plan.nodes if other.id.startswith(node.id[:20])]
-    stem, count = first, 0
-    while any(other.startswith(f"{stem}t") for other in taken):
+    stem = first
+    count = 0
+    while any(name.startswith(f"{stem}t") for name in taken):
         count += 1
-        stem = first + "x" * count if len(first) + count <= MAX_STEM_CHARACTERS else f"{first[:24]}_{count}"
+        stem = first + "x" * count
+        if len(stem) > MAX_STEM_CHARACTERS:
+            stem = f"{first[:24]}_{count}"
     return stem
 
 
@@ -102,48 +116,59 @@ def _call(
     """Return the node of one call, or why it is not made. Arguments are data: a `$` in them is text. A model names no
     workspace where it has one.
     """
-    tool, arguments = call.get("name"), call.get("arguments")
+    tool = call.get("name")
+    arguments = call.get("arguments")
     if not isinstance(arguments, dict):
         return "the arguments are no JSON object"
-    if tool not in (scope.tools or {}):
-        return f"there is no tool {tool!r}; there are {', '.join(sorted(scope.tools or {})) or 'none'}"
+    tools = scope.tools or {}
+    if tool not in tools:
+        known = ", ".join(sorted(tools)) or "none"
+        return f"there is no tool {tool!r}; there are {known}"
     args = literal(arguments)
     if tool == READER:
         asked = str(arguments.get("node", "")).strip("${} ")
         if asked not in outputs:
-            return f"there is no output {asked[:80]!r} to read; there are {', '.join(outputs)}"
+            known = ", ".join(outputs)
+            return f"there is no output {asked[:80]!r} to read; there are {known}"
         args |= {"node": asked, "output": outputs[asked]}
-    if workspace is not None and takes_workspace((scope.tools or {})[str(tool)]):
+    if workspace is not None and takes_workspace(tools[tool]):
         args |= {FIELD: workspace}
     try:
         node = ToolNode(id=name, kind="tool", tool=str(tool), args=args)
     except ValidationError:
         return "the arguments are no plain JSON"
     problems = list(map(str, argument_problems(scope, node, ())))
-    return "; ".join(problems)[:500] if problems else node
+    if problems:
+        return "; ".join(problems)[:500]
+    return node
 
 
 def last_turn(work: ModelCall) -> bool:
     """Whether the model must answer now, because it has no tools or no turns left."""
-    return not work.loops or (work.turn.number if work.turn is not None else 1) >= work.max_turns
+    return not work.loops or _turn_number(work) >= work.max_turns
 
 
 def call_results(turn: Turn, calls: list[dict[str, Any]], results: list[dict[str, Any]]) -> list[tuple[str, str, str]]:
     """Return (call id, node, text) for each call of the turn before: what came of it, or why it was not made."""
-    left = iter(results)
+    # The results are those of the calls that were made, in their order.
+    pending = iter(results)
     found = []
     for index, call in enumerate(calls):
-        ident = str(call.get("id", index))
-        entry = {} if ident in turn.refused else next(left, {})
-        found.append((ident, str(entry.get("id", "refused")), turn.refused.get(ident) or _result(entry)))
+        call_id = str(call.get("id", index))
+        if call_id in turn.refused:
+            found.append((call_id, "refused", turn.refused[call_id] or _result({})))
+        else:
+            entry = next(pending, {})
+            found.append((call_id, str(entry.get("id", "refused")), _result(entry)))
     return found
 
 
 def _result(entry: dict[str, Any]) -> str:
     if entry.get("status") != "succeeded":
         return f"{entry.get('status', 'failed')}: {entry.get('error') or 'no result'}"
-    value = entry.get("value")
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    text = entry.get("value")
+    if not isinstance(text, str):
+        text = json.dumps(text, ensure_ascii=False)
     if len(text) <= MAX_RESULT_CHARACTERS:
         return text
     return f"{text[:MAX_RESULT_CHARACTERS]}\n[cut: {len(text) - MAX_RESULT_CHARACTERS:,} more characters]"

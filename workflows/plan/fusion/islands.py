@@ -51,23 +51,37 @@ class Islands:
         A piece has at most `widest` ready nodes, and all have at most `room` others.
         """
         members = self._grow(ready, room)
-        outside = dict.fromkeys(other for node in members for other in self._graph.consumers[node])
         is_large = len(self._graph.specs) >= LARGE
-        self._next = {other: True for other in outside if is_large and other not in members and self._joins_in(other)}
+        self._next = {}
+        if is_large:
+            # What runs behind the last whole level goes on in further pieces.
+            for consumer in self._consumers_of(members):
+                if consumer not in members and self._joins_in(consumer):
+                    self._next[consumer] = True
+
+        # Faulty pieces lose their last level until all pieces are sound: a level of ready nodes always is.
         while True:
             self._later = self._all_behind(self._next, LOOKED_AT * len(members))
             self._prune(members)
-            found = self._components(members)
-            faulty = [piece for piece in found if not self._is_sound(piece, members, widest)]
+            pieces = self._components(members)
+            faulty = [piece for piece in pieces if not self._is_sound(piece, members, widest)]
             if not faulty:
-                return found
+                return pieces
             for piece in faulty:
                 deepest = max(self._depth[node] for node in piece)
-                gone = [node for node in piece if self._depth[node] == deepest]
-                if is_large and len(self._readers(piece, members)) == 1:  # only too many, or some would wait too long
-                    self._next |= dict.fromkeys(gone, True)
-                for node in gone:
+                last_level = [node for node in piece if self._depth[node] == deepest]
+                # A piece with one set of readers only had too many nodes, or kept some of them waiting too long.
+                if is_large and len(self._readers(piece, members)) == 1:
+                    self._next |= dict.fromkeys(last_level, True)
+                for node in last_level:
                     del members[node]
+
+    def _consumers_of(self, nodes: Iterable[int]) -> dict[int, None]:
+        """Return what consumes one of these nodes, each once."""
+        consumers: dict[int, None] = {}
+        for node in nodes:
+            consumers |= dict.fromkeys(self._graph.consumers[node])
+        return consumers
 
     def _grow(self, ready: Sequence[int], room: int) -> dict[int, bool]:
         """Return the ready nodes, and all that wait for nothing but these and each other, by whole levels."""
@@ -87,24 +101,27 @@ class Islands:
 
     def _behind(self, level: Sequence[int], members: dict[int, bool]) -> dict[int, int]:
         """Return what may run behind these in the same pieces, and when it ends there."""
-        graph, found = self._graph, dict[int, int]()
-        for other in dict.fromkeys(other for node in level for other in graph.consumers[node]):
-            inside = [dep for dep in graph.deps[other] if dep in members]
-            if len(inside) == self._open_deps[other] and self._joins_in(other):
-                found[other] = max(self._ends[dep] for dep in inside) + self._millis(other)
-        return {other: end for other, end in found.items() if end <= MAX_ISLAND_MILLIS}
+        ends: dict[int, int] = {}
+        for consumer in self._consumers_of(level):
+            inside = [self._ends[dep] for dep in self._graph.deps[consumer] if dep in members]
+            if len(inside) == self._open_deps[consumer] and self._joins_in(consumer):
+                end = max(inside) + self._millis(consumer)
+                if end <= MAX_ISLAND_MILLIS:
+                    ends[consumer] = end
+        return ends
 
     def _all_behind(self, nodes: Iterable[int], most: int) -> dict[int, bool]:
         """Return these nodes, and what waits for one of them: the nearest of it, about so many."""
-        found = dict.fromkeys(nodes, True)
-        stack = list(found)
-        for node in stack:
-            if len(stack) > most:
+        behind = dict.fromkeys(nodes, True)
+        queue = list(behind)
+        for node in queue:  # which grows
+            if len(queue) > most:
                 break
-            others = [other for other in readers_of(self._graph, node) if other not in found]
-            found |= dict.fromkeys(others, True)
-            stack += others
-        return found
+            for reader in readers_of(self._graph, node):
+                if reader not in behind:
+                    behind[reader] = True
+                    queue.append(reader)
+        return behind
 
     def _prune(self, members: dict[int, bool]) -> None:
         """Take out what runs behind a node that is read outside too: that would have to wait for it."""
@@ -112,58 +129,72 @@ class Islands:
         stack = list(members)
         while stack:
             node = stack.pop()
-            behind = [other for other in dict.fromkeys(graph.consumers[node]) if other in members]
+            behind = [consumer for consumer in dict.fromkeys(graph.consumers[node]) if consumer in members]
             if not behind or (node in members and not self._outside(node, members)):
                 continue
-            for other in behind:
-                del members[other]
-            stack += [*behind, *(dep for other in behind for dep in graph.deps[other] if dep in members)]
+            for consumer in behind:
+                del members[consumer]
+            # What waits for those that went is read outside now, and so is what they wait for.
+            stack += behind
+            for consumer in behind:
+                stack += [dep for dep in graph.deps[consumer] if dep in members]
 
     def _outside(self, node: int, members: Mapping[int, bool]) -> tuple[int, ...]:
         """Return what waits for a node outside, and not also for what only the next pieces run."""
-        others = readers_of(self._graph, node)
-        return tuple(other for other in others if other not in members and other not in self._later)
+        readers = readers_of(self._graph, node)
+        return tuple(reader for reader in readers if reader not in members and reader not in self._later)
 
     def _components(self, members: dict[int, bool]) -> list[list[int]]:
         """Return what hangs together, in the order of the members."""
-        graph, found = self._graph, list[list[int]]()
-        place: dict[int, int] = {}
-        for first in members:
-            if first in place:
+        graph = self._graph
+        pieces: list[list[int]] = []
+        piece_of: dict[int, int] = {}
+        for member in members:
+            if member in piece_of:
                 continue
-            place[first] = len(found)
-            stack = [first]
-            for node in stack:
-                for other in (*graph.consumers[node], *graph.deps[node]):
-                    if other in members and other not in place:
-                        place[other] = len(found)
-                        stack.append(other)
-            found.append([])
+            piece_of[member] = len(pieces)
+            queue = [member]
+            for node in queue:  # which grows
+                for neighbour in (*graph.consumers[node], *graph.deps[node]):
+                    if neighbour in members and neighbour not in piece_of:
+                        piece_of[neighbour] = len(pieces)
+                        queue.append(neighbour)
+            pieces.append([])
         for node in members:
-            found[place[node]].append(node)
-        return found
+            pieces[piece_of[node]].append(node)
+        return pieces
 
     def _is_sound(self, piece: list[int], members: dict[int, bool], widest: int) -> bool:
         """Whether a piece may run as one: all that is read outside is read by the same nodes."""
         if len(piece) == 1:
             return True
-        first = sum(not self._depth[node] for node in piece)
-        is_fit = first <= widest and len(piece) <= MAX_MEMBERS and len(self._readers(piece, members)) == 1
-        return is_fit and self._held_up(piece) <= ALONE_MILLIS * len(piece)
+        ready = sum(self._depth[node] == 0 for node in piece)
+        if ready > widest or len(piece) > MAX_MEMBERS or len(self._readers(piece, members)) > 1:
+            return False
+        return self._held_up(piece) <= ALONE_MILLIS * len(piece)
 
     def _readers(self, piece: list[int], members: Mapping[int, bool]) -> list[tuple[int, ...]]:
         """Return what waits outside for the last nodes of a piece, each set of it once."""
-        ends = [node for node in piece if not any(other in members for other in self._graph.consumers[node])]
-        return list(dict.fromkeys(tuple(sorted(self._outside(node, members))) for node in ends))
+        readers: dict[tuple[int, ...], None] = {}
+        for node in piece:
+            is_last = not any(consumer in members for consumer in self._graph.consumers[node])
+            if is_last:
+                outside = tuple(sorted(self._outside(node, members)))
+                readers[outside] = None
+        return list(readers)
 
     def _held_up(self, piece: list[int]) -> int:
         """Return how long the first of the next nodes waits for the end of this piece that could go on before it."""
+        if not self._next:
+            return 0
         begins: dict[int, int] = {}
         for node in piece:
-            for other in readers_of(self._graph, node) if self._next else ():
-                if other in self._next:
-                    begins[other] = max(begins.get(other, 0), self._ends[node])
-        return self._end(piece) - min(begins.values()) if begins else 0
+            for reader in readers_of(self._graph, node):
+                if reader in self._next:
+                    begins[reader] = max(begins.get(reader, 0), self._ends[node])
+        if not begins:
+            return 0
+        return self._end(piece) - min(begins.values())
 
     def _end(self, piece: list[int]) -> int:
         return max(self._ends[node] for node in piece)
@@ -179,13 +210,18 @@ def dealt(pieces: Iterable[list[int]], *, workers: int, room: int, most: int = M
     or more so that each has `most`, but only as many as there is room for.
     """
     pieces = list(pieces)
+    if not pieces:
+        return []
     count = sum(map(len, pieces))
-    lanes = max(1, min(count, room, max(workers, ceil(count / most))))
-    share = ceil(count / lanes)
-    found: list[list[int]] = []
+    wanted_parts = max(workers, ceil(count / most))
+    part_count = max(1, min(count, room, wanted_parts))
+    share = ceil(count / part_count)
+    parts: list[list[int]] = [[]]
     for piece in pieces:
-        size = len(found[-1] if found else ()) + len(piece)
-        if not found or (size > share and len(found) < lanes) or (size > MAX_MEMBERS and len(found) < room):
-            found.append([])
-        found[-1] += piece
-    return found
+        size = len(parts[-1]) + len(piece)
+        is_full = size > share and len(parts) < part_count
+        is_too_big = size > MAX_MEMBERS and len(parts) < room
+        if parts[-1] and (is_full or is_too_big):
+            parts.append([])
+        parts[-1] += piece
+    return parts

@@ -19,7 +19,8 @@ def why_alone(graph: Graph, node: int, spec: NodeSpec, locks: list[tuple[str, in
     Nothing that writes, asks or holds a lock that another node might want shares one, and nothing that may be cancelled
     because a join has what it needs: then the others would be cut off with it.
     """
-    if reason := _why_apart(spec):
+    reason = _why_apart(spec)
+    if reason:
         return reason
     if any(mode != SHARED or name in graph.contended for name, mode in locks):
         return "it uses what another node may hold alone"
@@ -32,25 +33,32 @@ def why_alone(graph: Graph, node: int, spec: NodeSpec, locks: list[tuple[str, in
 
 def why_not_in_place(spec: NodeSpec, queue: str) -> str:
     """Return why a step of a program on this queue does not make a call itself, however short it is; "" if it does."""
-    if reason := _why_apart(spec):
+    reason = _why_apart(spec)
+    if reason:
         return reason
     if spec.deadline:
         return "it waits for a time"
     if spec.locks:
         return "it holds a lock"
-    return "" if spec.queue == queue else "workers of another role make it"
+    if spec.queue != queue:
+        return "workers of another role make it"
+    return ""
 
 
 def _why_apart(spec: NodeSpec) -> str:
     """Return why a call, or each item of a map, may share no activity, whatever is around it; "" if it may."""
-    kind = spec.item_kind if spec.kind == "map" else spec.kind
+    kind = spec.kind
+    if kind == "map":
+        kind = spec.item_kind
     if kind != "tool":
         return f"it is of kind {kind}, and only calls of tools share an activity"
     if spec.effect not in ("pure", "read") or spec.approval:
         return "it writes"
     if spec.attempts == 1:
         return "it is attempted once"
-    return "it may expire while the others go on" if spec.expires else ""
+    if spec.expires:
+        return "it may expire while the others go on"
+    return ""
 
 
 @dataclass(slots=True)
@@ -72,11 +80,11 @@ class Timings:
 
     def usual(self) -> dict[str, int]:
         """Return how long calls of tools take, as far as the run knows that from more than what a tool declares."""
-        found = dict(self.known)
+        usual = dict(self.known)
         for tool, (count, total) in self.measured.items():
-            if count >= ENOUGH_CALLS and (tool not in found or total // count > MAX_SHORT_MILLIS):
-                found[tool] = total // count
-        return found
+            if count >= ENOUGH_CALLS and (tool not in usual or total // count > MAX_SHORT_MILLIS):
+                usual[tool] = total // count
+        return usual
 
     def note(self, tool: str, millis: int) -> None:
         """A call of this tool has ended after so long."""
@@ -87,19 +95,28 @@ class Timings:
         """Return how long a call usually takes: what its tool declares or workers have measured, unless this run knows
         better; None if nobody knows.
         """
+        mean = None
         count, total = self.measured.get(spec.tool, (0, 0))
-        mean = total // count if count >= ENOUGH_CALLS else None
+        if count >= ENOUGH_CALLS:
+            mean = total // count
+        # What others say holds as long as the run has not seen that a call takes long.
         usual = spec.typical or self.known.get(spec.tool)
-        return usual if usual and (mean is None or mean <= MAX_SHORT_MILLIS) else mean
+        if not usual or (mean is not None and mean > MAX_SHORT_MILLIS):
+            return mean
+        return usual
 
     def is_short(self, spec: NodeSpec) -> bool:
         """Whether a call may share an activity because of the time it takes. With `on`, any may."""
+        if self.fuse != "auto":
+            return self.fuse == "on"
         millis = self.millis(spec)
-        return self.fuse == "on" or (self.fuse == "auto" and millis is not None and millis <= MAX_SHORT_MILLIS)
+        return millis is not None and millis <= MAX_SHORT_MILLIS
 
     def length(self, spec: NodeSpec) -> int:
         """Return what a call adds to the time of a shared activity, as far as that is bounded: with `on` it is not."""
-        return 0 if self.fuse == "on" else self.millis(spec) or 0
+        if self.fuse == "on":
+            return 0
+        return self.millis(spec) or 0
 
     def why_alone(self, spec: NodeSpec) -> str:
         """Return why a call that might share an activity does not, because of its time; "" if it does."""
