@@ -94,7 +94,7 @@ class _Chain:
 
     millis: int = 0
     ended: int = 0
-    before: int = -1
+    before: int | None = None
 
 
 def critical_path(parts: Sequence[Part]) -> tuple[list[int], int]:
@@ -105,27 +105,46 @@ def critical_path(parts: Sequence[Part]) -> tuple[list[int], int]:
     chains: list[_Chain | None] = [None] * len(parts)
     for place in _in_order(parts):
         part = parts[place]
-        best = _Chain(part.millis, part.ended if part.millis else 0)
-        for earlier in part.after:
-            chain = chains[earlier] if 0 <= earlier < len(parts) else None
+        best = _Chain(part.millis, _end_of_call(part))
+        for earlier in _predecessors(parts, part):
+            chain = chains[earlier]
             if chain is None:
                 continue
             longer = _prolonged(chain, part, earlier)
             if longer.millis > best.millis:
                 best = longer
         chains[place] = best
-    # Walk back from the end of the longest chain. The first of several as long is taken.
-    last, length = -1, 0
+
+    # The first of several chains that are as long is taken.
+    longest = _Chain()
+    last: int | None = None
     for place, chain in enumerate(chains):
-        if chain is not None and chain.millis > length:
-            last, length = place, chain.millis
+        if chain is not None and chain.millis > longest.millis:
+            longest = chain
+            last = place
+
+    # Walk back from its end.
     path: list[int] = []
-    while last >= 0:
+    while last is not None:
         if parts[last].millis:
             path.append(last)
         chain = chains[last]
-        last = chain.before if chain is not None else -1
-    return path[::-1], length
+        last = None
+        if chain is not None:
+            last = chain.before
+    return path[::-1], longest.millis
+
+
+def _predecessors(parts: Sequence[Part], part: Part) -> list[int]:
+    """Return the places after which a part came, as far as there are such parts: a record may name any."""
+    return [place for place in part.after if 0 <= place < len(parts)]
+
+
+def _end_of_call(part: Part) -> int:
+    """Return when a part ended that took any time, 0 for any other one."""
+    if not part.millis:
+        return 0
+    return part.ended
 
 
 def _prolonged(chain: _Chain, part: Part, before: int) -> _Chain:
@@ -133,7 +152,7 @@ def _prolonged(chain: _Chain, part: Part, before: int) -> _Chain:
     own = 0
     if part.millis:
         own = max(0, part.ended - max(part.began, chain.ended))
-    return _Chain(chain.millis + own, max(part.ended if part.millis else 0, chain.ended), before)
+    return _Chain(chain.millis + own, max(_end_of_call(part), chain.ended), before)
 
 
 def _in_order(parts: Sequence[Part]) -> list[int]:
@@ -151,7 +170,7 @@ def _in_order(parts: Sequence[Part]) -> list[int]:
             elif not entered[place]:
                 entered[place] = True
                 stack.append((place, True))
-                stack += [(before, False) for before in parts[place].after if 0 <= before < len(parts)]
+                stack += [(before, False) for before in _predecessors(parts, parts[place])]
     return order
 
 
@@ -174,7 +193,8 @@ def _makespan(timed: Sequence[Part], asked: Sequence[Stretch]) -> tuple[int, int
 
 def _common(gaps: Sequence[Stretch], asked: Sequence[Stretch]) -> int:
     """Return how long two lists of stretches, each in order and without overlaps, have in common."""
-    common, at = 0, 0
+    common = 0
+    at = 0
     for begin, end in asked:
         while at < len(gaps) and gaps[at][1] <= begin:
             at += 1
@@ -192,7 +212,10 @@ def _widths(timed: Sequence[Part]) -> tuple[float | None, int]:
         if part.millis:
             changes += [(part.began, 1), (part.ended, -1)]
     changes.sort()  # at the same millisecond, ends come first
-    width, largest, covered, since = 0, 0, 0, 0
+    width = 0
+    largest = 0
+    covered = 0
+    since = 0
     for at, change in changes:
         if width:
             covered += at - since
@@ -205,15 +228,16 @@ def _widths(timed: Sequence[Part]) -> tuple[float | None, int]:
 def _overlapping(timed: Sequence[Part]) -> int:
     """Return how many calls were under way at the same time as another call, or as a sub-agent."""
     ordered = sorted((part for part in timed if part.millis), key=lambda part: (part.began, part.ended))
-    found, latest = 0, 0
-    for place, part in enumerate(ordered):
-        following = ordered[place + 1] if place + 1 < len(ordered) else None
-        overlaps = place > 0 and latest > part.began
-        overlaps |= following is not None and following.began < part.ended
-        if part.kind == "call" and overlaps:
-            found += 1
-        latest = max(latest, part.ended) if place else part.ended
-    return found
+    count = 0
+    latest: int | None = None
+    for place, part in enumerate(ordered, 1):
+        overlaps_earlier = latest is not None and latest > part.began
+        overlaps_later = place < len(ordered) and ordered[place].began < part.ended
+        if part.kind == "call" and (overlaps_earlier or overlaps_later):
+            count += 1
+        if latest is None or part.ended > latest:
+            latest = part.ended
+    return count
 
 
 def _busy(timed: Sequence[Part]) -> dict[str, int]:
@@ -225,12 +249,12 @@ def _busy(timed: Sequence[Part]) -> dict[str, int]:
 
 
 def _failures(parts: Sequence[Part]) -> dict[str, int]:
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for part in parts:
         if part.error:
             kind = class_of(part.error)
-            found[kind] = found.get(kind, 0) + 1
-    return dict(sorted(found.items()))
+            counts[kind] = counts.get(kind, 0) + 1
+    return dict(sorted(counts.items()))
 
 
 def _branches(parts: Sequence[Part]) -> list[BranchUsage]:
@@ -239,13 +263,15 @@ def _branches(parts: Sequence[Part]) -> list[BranchUsage]:
     for part in parts:
         if any(part.used):
             used[part.branch] = used.get(part.branch, NO_USAGE).plus(part.used)
-    ranked = sorted(used.items(), key=lambda item: (-item[1].cost, -item[1].tokens, item[0]))
-    return [
-        BranchUsage(branch=name, calls=usage.calls, tokens=usage.tokens, cost_usd=dollars(usage.cost))
-        for name, usage in ranked
-    ]
+    branches = []
+    for name in sorted(used, key=lambda name: (-used[name].cost, -used[name].tokens, name)):
+        usage = used[name]
+        branches.append(BranchUsage(branch=name, calls=usage.calls, tokens=usage.tokens, cost_usd=dollars(usage.cost)))
+    return branches
 
 
 def _ratio(above: float, below: float) -> float | None:
     """Return a ratio with three places; None if nothing is below."""
-    return round(above / below, 3) if below else None
+    if not below:
+        return None
+    return round(above / below, 3)

@@ -12,7 +12,8 @@ def figures_lines(figures: Figures) -> list[str]:
 
 
 def _times(figures: Figures) -> str:
-    sequential, makespan = duration_text(figures.sequential_ms), duration_text(figures.makespan_ms)
+    sequential = duration_text(figures.sequential_ms)
+    makespan = duration_text(figures.makespan_ms)
     text = f"{_counted(figures)} in {makespan}; one after the other {sequential}"
     if figures.speed_up is not None:
         text += f", {figures.speed_up:.1f} times as long"
@@ -39,12 +40,14 @@ def _course(figures: Figures) -> str:
         parts.append(f"{figures.parallel_ratio:.0%} beside another")
     if figures.waited_ms:
         waits = [f"{cause} {duration_text(millis)}" for cause, millis in figures.waited_ms.items()]
-        parts.append(f"waited for {', '.join(waits)}")
+        listed = ", ".join(waits)
+        parts.append(f"waited for {listed}")
     if figures.retries:
         parts.append(plural(figures.retries, "retry", "retries"))
     if figures.failures:
         failed = [f"{count:,} {kind}" for kind, count in figures.failures.items()]
-        parts.append(f"failures: {', '.join(failed)}")
+        listed = ", ".join(failed)
+        parts.append(f"failures: {listed}")
     return "; ".join(parts)
 
 

@@ -1,6 +1,6 @@
 """The figures of many runs together: of each what is usual and what is not, and the sums."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import ceil
 
 from pydantic import Field
@@ -37,26 +37,42 @@ class ManyFigures(Frozen):
     failures: dict[str, int] = Field(default_factory=dict)
 
 
-def together(found: Sequence[Figures]) -> ManyFigures:
+def together(runs: Sequence[Figures]) -> ManyFigures:
     """Return the figures of many runs."""
-    sequential = sum(each.sequential_ms for each in found)
-    makespan = sum(each.makespan_ms for each in found)
+    calls = 0
+    retries = 0
+    sequential = 0
+    makespan = 0
+    waited: dict[str, int] = {}
+    failures: dict[str, int] = {}
+    for run in runs:
+        calls += run.calls
+        retries += run.retries
+        sequential += run.sequential_ms
+        makespan += run.makespan_ms
+        _add(waited, run.waited_ms)
+        _add(failures, run.failures)
+
     spreads = {}
     for name in SPREAD:
-        values = sorted(getattr(each, name) for each in found if getattr(each, name) is not None)
+        figures = [getattr(run, name) for run in runs]
+        values = sorted(figure for figure in figures if figure is not None)
         if values:
             spreads[name] = Spread(median=_at(values, 0.5), p90=_at(values, 0.9))
+    speed_up = None
+    if makespan:
+        speed_up = round(sequential / makespan, 3)
     return ManyFigures(
-        runs=len(found),
-        calls=sum(each.calls for each in found),
+        runs=len(runs),
+        calls=calls,
         sequential_ms=sequential,
         makespan_ms=makespan,
         saved_ms=sequential - makespan,
-        speed_up=round(sequential / makespan, 3) if makespan else None,
+        speed_up=speed_up,
         spreads=spreads,
-        waited_ms=_sums(each.waited_ms for each in found),
-        retries=sum(each.retries for each in found),
-        failures=_sums(each.failures for each in found),
+        waited_ms=waited,
+        retries=retries,
+        failures=failures,
     )
 
 
@@ -66,9 +82,6 @@ def _at(values: Sequence[float], share: float) -> float:
     return values[place]
 
 
-def _sums(found: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    sums: dict[str, int] = {}
-    for each in found:
-        for name, count in each.items():
-            sums[name] = sums.get(name, 0) + count
-    return sums
+def _add(sums: dict[str, int], counts: Mapping[str, int]) -> None:
+    for name, count in counts.items():
+        sums[name] = sums.get(name, 0) + count

@@ -151,14 +151,16 @@ class PatternTable(_Row):
     def trim(self) -> bytes:
         """Return the table as JSON within its bound; rows that were seen least go, until it is."""
         self.tools = _most_seen(self.tools, {key: row.calls for key, row in self.tools.items()}, MAX_TOOLS)
-        most_pairs, most_plans = MAX_PAIRS, MAX_PLANS
+        most_pairs = MAX_PAIRS
+        most_plans = MAX_PLANS
         while True:
             self.pairs = _most_seen(self.pairs, {key: row.together for key, row in self.pairs.items()}, most_pairs)
             self.plans = self.plans[-most_plans:]
             body = self.model_dump_json(exclude_defaults=True).encode()
             if len(body) <= MAX_TABLE_BYTES:
                 return body
-            most_pairs, most_plans = len(self.pairs) // 2, max(1, len(self.plans) // 2)
+            most_pairs = len(self.pairs) // 2
+            most_plans = max(1, len(self.plans) // 2)
 
     def with_schemas(self, versions: Mapping[str, str]) -> Iterator[tuple[str, str, PairRow, ToolRow]]:
         """Yield pairs (first, second, what is known of them, of the first) of tools and roles by their names.

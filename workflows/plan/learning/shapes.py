@@ -41,15 +41,20 @@ def similar_plans(table: PatternTable, keys: Iterable[str], words: Sequence[str]
     A plan that calls another tool, or the same with other schemas, is none; neither is one whose goal has no word in
     common with this one.
     """
-    allowed, asked = set(keys), set(words)
-    ranked = []
+    allowed = set(keys)
+    asked = set(words)
+    candidates = []
     for row in table.plans:
+        is_callable = allowed.issuperset(row.shape.tools)
+        if is_callable and not asked.isdisjoint(row.words):
+            candidates.append(row)
+
+    def rank(row: PlanRow) -> tuple[float, int, int]:
         shared = len(asked.intersection(row.words))
-        if shared and allowed.issuperset(row.shape.tools):
-            likeness = shared / len(asked.union(row.words))
-            ranked.append((-likeness, -len(row.shape.tools), -row.ended, row))
-    ranked.sort(key=lambda entry: entry[:3])
-    return [entry[3] for entry in ranked[:MAX_SHOWN_PLANS]]
+        similarity = shared / len(asked.union(row.words))
+        return (-similarity, -len(row.shape.tools), -row.ended)
+
+    return sorted(candidates, key=rank)[:MAX_SHOWN_PLANS]
 
 
 def _node(node: Node, numbers: Mapping[str, int]) -> str | None:
@@ -58,26 +63,32 @@ def _node(node: Node, numbers: Mapping[str, int]) -> str | None:
         return None
     waits = ""
     if node.needs:
-        waits = f", needs=[{', '.join(_name(name, numbers) for name in node.needs)}]"
+        waits = f", needs=[{_names(node.needs, numbers)}]"
     if isinstance(node, MapNode):
         if len(node.do) != 1:
             return None
         inner = _call(node.do[0], numbers, "")
+        if inner is None:
+            return None
         over = _value(node.over, numbers).strip('"')
-        return None if inner is None else f"map({over}, {inner}{waits})"
+        return f"map({over}, {inner}{waits})"
     if node.kind == "join":
-        inputs = ", ".join(_name(name, numbers) for name in node.inputs)
-        return f"join({inputs}{waits})"
+        return f"join({_names(node.inputs, numbers)}{waits})"
     return _call(node, numbers, waits)
 
 
 def _call(work: Any, numbers: Mapping[str, int], waits: str) -> str | None:
     if isinstance(work, ToolCall):
-        arguments = ", ".join(f"{_argument(name)}={_value(value, numbers)}" for name, value in work.args.items())
-        return f"{work.tool}({arguments}{waits})"
+        arguments = []
+        for name, value in work.args.items():
+            arguments.append(f"{_argument(name)}={_value(value, numbers)}")
+        listed = ", ".join(arguments)
+        return f"{work.tool}({listed}{waits})"
     if isinstance(work, ModelCall) and work.turn is None:
         word = "answer" if work.role == "joiner" else "llm"
-        read = "".join(f", {_name(name, numbers)}" for name in getattr(work, "inputs", ()))
+        read = ""
+        for name in getattr(work, "inputs", ()):
+            read += f", {_name(name, numbers)}"
         return f"{word}({_value(work.prompt, numbers)}{read}{waits})"
     if isinstance(work, AgentCall):
         return f"agent({_value(work.goal, numbers)}{waits})"
@@ -86,26 +97,36 @@ def _call(work: Any, numbers: Mapping[str, int], waits: str) -> str | None:
 
 def _argument(name: str) -> str:
     """Return the name of an argument. A tool that takes any may be given one that is a text of the plan's author."""
-    return name if _ARGUMENT.fullmatch(name) else _LITERAL
+    if _ARGUMENT.fullmatch(name):
+        return name
+    return _LITERAL
 
 
 def _value(value: Any, numbers: Mapping[str, int]) -> str:
     """Return a value without its literals: the references in it, as a planner writes them."""
-    names = []
+    names: dict[str, None] = {}
     for reference in references_in(value):
-        path = path_text(reference.path)
         name = _name(reference.node, numbers)
-        names.append(f"${{{name[1:]}{path}}}" if path else name)
+        if reference.path:
+            name = f"${{{name[1:]}{path_text(reference.path)}}}"
+        names[name] = None
+    shown = " ".join(names)
+    if not isinstance(value, str):
+        return f'"{_LITERAL} {shown}"' if names else _LITERAL
     if not names:
-        return f'"{_LITERAL}"' if isinstance(value, str) else _LITERAL
-    shown = " ".join(dict.fromkeys(names))
-    is_whole = isinstance(value, str) and parse_reference(value) is not None
-    return shown if is_whole else f'"{_LITERAL} {shown}"'
+        return f'"{_LITERAL}"'
+    if parse_reference(value) is not None:
+        return shown
+    return f'"{_LITERAL} {shown}"'
 
 
 def _name(name: str, numbers: Mapping[str, int]) -> str:
     """Return a node by its line: `$2`. Other names, such as `goal` and `item`, stay."""
     return f"${numbers.get(name, name)}"
+
+
+def _names(names: Sequence[str], numbers: Mapping[str, int]) -> str:
+    return ", ".join(_name(name, numbers) for name in names)
 
 
 def _tools_of(node: Node) -> list[str]:

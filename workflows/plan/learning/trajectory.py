@@ -124,7 +124,9 @@ def keys_of(catalogue: Iterable[Mapping[str, Any]]) -> dict[str, str]:
 
 def key_of(name: str, version: str) -> str:
     """Return what patterns know a tool or a role by."""
-    return f"{name}@{version}" if version else name
+    if not version:
+        return name
+    return f"{name}@{version}"
 
 
 def name_in(key: str) -> str:
@@ -139,12 +141,12 @@ def read_trajectory(body: bytes) -> Trajectory | None:
     if len(body) > MAX_TRAJECTORY_BYTES:
         return None
     try:
-        found = Trajectory.model_validate_json(body)
+        trajectory = Trajectory.model_validate_json(body)
     except ValidationError:
         return None
-    for number, call in enumerate(found.calls):
+    for number, call in enumerate(trajectory.calls):
         named = [*call.uses, *call.after]
         named += [source.call for source in call.sources if source.call is not None]
-        if any(earlier >= number for earlier in named):
+        if max(named, default=-1) >= number:
             return None
-    return found
+    return trajectory
