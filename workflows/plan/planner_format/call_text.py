@@ -63,7 +63,10 @@ class CallText:
         A row goes with its line end, and is never given in parts. Raises Unreadable.
         """
         while at < len(row):
-            at = self._string(row, at) if self.quote else self._outside(row, at)
+            if self.quote:
+                at = self._string(row, at)
+                continue
+            at = self._outside(row, at)
             if not self._closers:
                 return at
         return None
@@ -98,12 +101,16 @@ class CallText:
         """Open a string, with the letters before it that say how it is written."""
         before = "".join(self._text)
         prefix = _PREFIX.search(before)
-        begins = prefix.start() if prefix else len(before)
+        begins = len(before)
+        if prefix:
+            begins = prefix.start()
         if self._behind_string and not begins:  # as in "the letter "b"", and not as in "two " "parts"
             raise Unreadable(f"a text begins right behind another; write \\{sign} for a quote inside")
         self._text = [before[:begins]]
         self._end_text()
-        self.quote = sign * 3 if sign * 3 in _INSIDE and row.startswith(sign * 3, at) else sign
+        self.quote = sign
+        if sign * 3 in _INSIDE and row.startswith(sign * 3, at):
+            self.quote = sign * 3
         self._text = [before[begins:]]
         return at + len(self.quote)
 
@@ -122,10 +129,18 @@ class CallText:
         self._text = []
 
     def _end_string(self) -> None:
-        prefix, body = self._text[0].lower(), "".join(self._text[1:])
-        text = body if "r" in prefix else unescaped(body)
-        self._python.append(f"{' f' if 'f' in prefix and '{' in body else ' '}{text!r}")
-        self._text, self.quote, self._behind_string = [], "", True
+        prefix = self._text[0].lower()
+        body = "".join(self._text[1:])
+        text = body
+        if "r" not in prefix:
+            text = unescaped(body)
+        letter = ""
+        if "f" in prefix and "{" in body:
+            letter = "f"
+        self._python.append(f" {letter}{text!r}")
+        self._text = []
+        self.quote = ""
+        self._behind_string = True
 
 
 def with_dollars(python: str) -> str:
@@ -148,5 +163,7 @@ def _unescape(found: re.Match[str]) -> str:
     sign = found[1]
     if len(sign) > 1:
         code = int(sign[1:], 16)
-        return chr(code) if code <= 0x10FFFF else "\ufffd"
+        if code > 0x10FFFF:
+            return "\ufffd"
+        return chr(code)
     return _ESCAPED.get(sign, found[0])

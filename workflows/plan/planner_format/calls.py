@@ -62,15 +62,25 @@ def node_of(name: str, node: str, arguments: Arguments, scope: Scope) -> Node:
 def _tool_call(name: str, arguments: Arguments, scope: Scope) -> Node:
     if name not in scope.tools:
         raise Unreadable(no_such_tool(name, scope.tools))
+    names: list[str] = []
     properties = scope.tools[name].get("properties")
-    names = [str(each) for each in properties] if isinstance(properties, dict) else []
-    ordered, by_name = arguments.ordered, dict(arguments.by_name)
-    only = ordered[0] if len(ordered) == 1 and not by_name else None
-    if isinstance(only, dict) and (not names or all(name in (*names, *COMMON) for name in only)):
-        ordered, by_name = [], dict(only)
+    if isinstance(properties, dict):
+        names = list(map(str, properties))
+
+    # An object that is the only argument, and has no names but those of arguments, has all of them.
+    ordered = arguments.ordered
+    by_name = dict(arguments.by_name)
+    if len(ordered) == 1 and not by_name and isinstance(ordered[0], dict):
+        only = ordered[0]
+        if not names or all(field in names or field in COMMON for field in only):
+            ordered = []
+            by_name = dict(only)
     if len(ordered) > len(names):
         raise Unreadable(f"{name} takes {len(names)} arguments ({format_names(names)}), not {len(ordered)}")
-    fields = {field: by_name.pop(field) for field in COMMON if field in by_name and field not in names}
+    fields = {}
+    for field in COMMON:
+        if field in by_name and field not in names:
+            fields[field] = by_name.pop(field)
     by_place = dict(zip(names, ordered, strict=False))
     for field in by_place:
         if field in by_name:
@@ -80,11 +90,14 @@ def _tool_call(name: str, arguments: Arguments, scope: Scope) -> Node:
 
 def _llm(arguments: Arguments, scope: Scope) -> Node:
     fields = _fields(arguments, ("prompt", "context", "role", "model", "output_schema", "schema", "tools", "max_turns"))
-    parts = [*([fields.pop("prompt")] if "prompt" in fields else []), *arguments.ordered]
+    parts = []
+    if "prompt" in fields:
+        parts.append(fields.pop("prompt"))
+    parts += arguments.ordered
     added = fields.pop("context", [])
     if added in ("reference", "truncate"):
         raise Unreadable("llm takes texts and results as `context`; only a plan in JSON says how much of them is read")
-    parts += added if isinstance(added, list) else [added]
+    parts += _listed(added)
     if not parts:
         raise Unreadable('llm needs a prompt: llm("Compare $1 and $2")')
     if "schema" in fields:
@@ -140,12 +153,19 @@ def _join(arguments: Arguments, scope: Scope) -> Node:
 def _answer(arguments: Arguments, scope: Scope) -> Node:
     """The end: a joiner that reads how each of its inputs ended, so that a failed one is not fatal."""
     fields = _fields(arguments, tuple(arguments.by_name))
-    kept = {name: fields.pop(name) for name in ("model", "output_schema", *COMMON) if name in fields}
-    texts = [text for text in _texts([arguments.ordered, fields]) if parse_reference(text) is None]
+    kept = {}
+    for name in ("model", "output_schema", *COMMON):
+        if name in fields:
+            kept[name] = fields.pop(name)
+    sentences = []
+    for text in _texts([arguments.ordered, fields]):
+        if parse_reference(text) is None:
+            sentence = rewrite(text, _spoken)
+            sentences.append(sentence)
     inputs = _named_in([arguments.ordered, fields]) or list(scope.loose)
     if not inputs:
         raise NoResults("there is no result to answer from; write the calls before it")
-    prompt = " ".join(rewrite(text, _spoken) for text in texts).strip() or "$goal"
+    prompt = " ".join(sentences).strip() or "$goal"
     return {"kind": "llm", "role": "joiner", "prompt": prompt, "inputs": inputs, **_common(kept, scope)}
 
 
@@ -178,8 +198,9 @@ def _nodes(values: Iterable[Any], scope: Scope) -> list[str]:
             named |= dict.fromkeys(_nodes(value, scope))
             continue
         text = str(value)
-        written = text if text.startswith("$") or isinstance(value, bool) else scope.resolve(f"${text}")
-        reference = parse_reference(written)
+        if not text.startswith("$") and not isinstance(value, bool):
+            text = scope.resolve(f"${text}")
+        reference = parse_reference(text)
         if reference is None:
             raise Unreadable(f"{format_value(value)} is no line; write $ and the number of one, such as $1")
         named[reference.node] = None
@@ -193,12 +214,16 @@ def _named_in(value: Any) -> list[str]:
 
 
 def _listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]
+    if isinstance(value, list):
+        return value
+    return [value]
 
 
 def _texts(value: Any) -> Iterator[str]:
     """Yield every text in an answer's arguments. Raises Unreadable for what is neither text nor a result."""
-    for item in value.values() if isinstance(value, dict) else value:
+    if isinstance(value, dict):
+        value = value.values()
+    for item in value:
         if isinstance(item, dict | list):
             yield from _texts(item)
         elif isinstance(item, str):

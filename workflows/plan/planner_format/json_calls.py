@@ -50,10 +50,11 @@ class JsonCall:
         if not isinstance(arguments, dict):
             return Arguments([_resolved(arguments, scope)], dict(self.fields))
         required = scope.tools.get(self.name, {}).get("required") or ()
-        kept = {
-            key: value for key, value in {**self.fields, **arguments}.items() if value is not None or key in required
-        }
-        return Arguments([], {key: _resolved(value, scope) for key, value in kept.items()})
+        by_name = {}
+        for key, value in {**self.fields, **arguments}.items():
+            if value is not None or key in required:
+                by_name[key] = _resolved(value, scope)
+        return Arguments([], by_name)
 
 
 def begins_json(row: str) -> bool:
@@ -63,30 +64,43 @@ def begins_json(row: str) -> bool:
 
 def frame_before_calls(row: str) -> int:
     """Return how long the label, tag or quote before JSON is in a row that has calls or a plan in it, else 0."""
-    framed = _FRAMED.match(row)
-    return framed.end() if framed is not None else 0
+    frame = _FRAMED.match(row)
+    if frame is None:
+        return 0
+    return frame.end()
 
 
 def calls_or_plan(text: str) -> tuple[list[JsonCall], Any, str]:
     """Return (calls, plan, text behind them) of a text that begins with JSON: all calls of one object or list or of
     several objects, or None and a plan in the plan language. Raises Unreadable; nothing else.
     """
-    values, at = list[Any](), 0
-    while (found := _NEXT.match(text, at)) is not None:
-        value, at = decode(text, found.end())
-        number = int(found["number"] or 0)
-        if found["number"] and not (isinstance(value, dict) and value.setdefault("n", number) == number):
-            raise Unreadable(f"what stands behind the number {number} is not one call with that number")
+    # Values follow each other, each with the number of its line or without one.
+    values: list[Any] = []
+    position = 0
+    while True:
+        lead = _NEXT.match(text, position)
+        if lead is None:
+            break
+        value, position = decode(text, lead.end())
+        if lead["number"]:
+            number = int(lead["number"])
+            if not isinstance(value, dict) or value.setdefault("n", number) != number:
+                raise Unreadable(f"what stands behind the number {number} is not one call with that number")
         values.append(value)
-    behind = _FRAME_ENDS.sub("", text[at:]).strip()
+    behind = _FRAME_ENDS.sub("", text[position:]).strip()
+
+    # Several values are calls; one may be a plan, or have a plan or calls in it.
     value = values[0] if len(values) == 1 else values
     calls = calls_in(value)
     if len(values) > 1 and calls is None:
         raise Unreadable("it holds several values, and not all of them are calls; write one object")
-    if isinstance(value, dict) and isinstance(value.get("plan"), dict):
-        value = value["plan"]
-    plan = value if isinstance(value, dict) else {"nodes": value}
-    return calls or [], None if calls else plan, behind
+    if calls:
+        return calls, None, behind
+    if not isinstance(value, dict):
+        return [], {"nodes": value}, behind
+    if isinstance(value.get("plan"), dict):
+        return [], value["plan"], behind
+    return [], value, behind
 
 
 def calls_in(value: Any) -> list[JsonCall] | None:
@@ -94,17 +108,31 @@ def calls_in(value: Any) -> list[JsonCall] | None:
 
     Raises Unreadable if only some of them have a number.
     """
-    listed = value.get("calls", value.get("tool_calls")) if isinstance(value, dict) else value
-    items = listed if isinstance(listed, list) else [value]
-    calls = [call_in(item, place) for place, item in enumerate(items, 1)]
-    found = [call for call in calls if call is not None]
-    if not found or len(found) < len(calls):
+    listed = value
+    if isinstance(value, dict):
+        listed = value.get("calls", value.get("tool_calls"))
+    items = [value]
+    if isinstance(listed, list):
+        items = listed
+    calls: list[JsonCall] = []
+    for place, item in enumerate(items, 1):
+        call = call_in(item, place)
+        if call is None:
+            return None
+        calls.append(call)
+    if not calls:
         return None
-    if len({item.get("n") is None for item in items}) > 1:
+    numbered = sum(item.get("n") is not None for item in items)
+    if 0 < numbered < len(items):
         raise Unreadable("some calls have their number `n` and others have none; give each call its number")
-    if isinstance(value, dict) and listed is not None and (answer := value.get("answer")) is not None:
-        found.append(JsonCall(1 + max(call.number for call in found), "answer", answer))
-    return found
+
+    # The answer of an object with calls is the last of them.
+    if isinstance(value, dict) and listed is not None:
+        answer = value.get("answer")
+        if answer is not None:
+            last = max(call.number for call in calls)
+            calls.append(JsonCall(last + 1, "answer", answer))
+    return calls
 
 
 def call_in(item: Any, place: int) -> JsonCall | None:
@@ -113,16 +141,26 @@ def call_in(item: Any, place: int) -> JsonCall | None:
         item = {"n": item.get("n"), **item["function"]}
     if not isinstance(item, dict) or "kind" in item:
         return None
-    tool = next((key for key in _TOOL if isinstance(item.get(key), str)), "")
-    inside = next((key for key in _ARGUMENTS if key in item), "")
-    if not tool:
+    tool_key = next((key for key in _TOOL if isinstance(item.get(key), str)), None)
+    if tool_key is None:
         return None
-    number, name, arguments = item.get("n"), item[tool], _object(item.get(inside, {}))
-    number = number if isinstance(number, int) and 0 < number < 10**9 else place
-    read = {tool, inside, "n", *_ASIDE}
-    fields = {key: value for key, value in item.items() if key not in read and value is not None}
-    if isinstance(arguments, dict) and name == "map" and (do := call_in(arguments.get("do"), 0)) is not None:
-        arguments = {**arguments, "do": do}
+    name = item[tool_key]
+    arguments_key = next((key for key in _ARGUMENTS if key in item), "")
+    arguments = _object(item.get(arguments_key, {}))
+
+    # What a map does for each item is a call itself.
+    if name == "map" and isinstance(arguments, dict):
+        do = call_in(arguments.get("do"), 0)
+        if do is not None:
+            arguments = {**arguments, "do": do}
+    number = item.get("n")
+    if not isinstance(number, int) or not 0 < number < 10**9:
+        number = place
+    fields = {}
+    for key, value in item.items():
+        is_read = key in (tool_key, arguments_key, "n", *_ASIDE)
+        if not is_read and value is not None:
+            fields[key] = value
     return JsonCall(number, name, arguments, fields)
 
 
@@ -134,7 +172,9 @@ def _object(arguments: Any) -> Any:
         value = decode_whole(arguments)
     except Unreadable:
         return arguments
-    return value if isinstance(value, dict) else arguments
+    if not isinstance(value, dict):
+        return arguments
+    return value
 
 
 def _resolved(value: Any, scope: Scope) -> Any:
@@ -145,4 +185,6 @@ def _resolved(value: Any, scope: Scope) -> Any:
         return InnerCall(value.name, value.as_arguments(scope))
     if isinstance(value, dict):
         return {name: _resolved(item, scope) for name, item in value.items()}
-    return [_resolved(item, scope) for item in value] if isinstance(value, list) else value
+    if isinstance(value, list):
+        return [_resolved(item, scope) for item in value]
+    return value

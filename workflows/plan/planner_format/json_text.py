@@ -29,7 +29,8 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return an object of these fields. Raises Unreadable if one would take the place of another."""
     found: dict[str, Any] = {}
     for name, value in pairs:
-        if (before := found.setdefault(name, value)) is not value and before != value:
+        before = found.setdefault(name, value)
+        if before is not value and before != value:
             raise Unreadable(f"{format_value(name)} stands twice in one object of the JSON")
     return found
 
@@ -95,24 +96,30 @@ class FoundJson:
 
 def begins_with_json(text: str) -> bool:
     """Whether a text begins with an object or a list, behind no more than a label or the tag around it."""
+    return _LABEL.match(_unwrapped(text)) is not None
+
+
+def _unwrapped(text: str) -> str:
+    """Return what stands in the tag around a text, or the text itself, without space around it."""
     wrap = _WRAP.fullmatch(text)
-    return _LABEL.match(wrap["inside"].strip() if wrap is not None else text.strip()) is not None
+    if wrap is not None:
+        text = wrap["inside"]
+    return text.strip()
 
 
 def find_json(text: str) -> FoundJson | None:
     """Return the first object or list in what a model wrote, None if there is none. Planners, joiners and workers are
     read by it. Raises Unreadable if it is broken.
     """
-    wrap = _WRAP.fullmatch(text)
-    text = wrap["inside"].strip() if wrap is not None else text.strip()
+    text = _unwrapped(text)
     if text.startswith("{{") and text.endswith("}}"):  # as templates escape braces
         with suppress(Unreadable):
             return FoundJson(decode_whole(text[1:-1]), "", "")
-    starts = [place for place in (text.find("{"), text.find("[")) if place >= 0]
-    if not starts:
+    bracket = re.search(r"[{\[]", text)
+    if bracket is None:
         return None
-    value, end = decode(text, min(starts))
-    return FoundJson(value, text[: min(starts)], text[end:])
+    value, end = decode(text, bracket.start())
+    return FoundJson(value, text[: bracket.start()], text[end:])
 
 
 def flaw(text: str) -> str:
@@ -135,7 +142,8 @@ def _repaired(text: str, start: int) -> tuple[str, int]:
             blank = sign
             continue
         if sign.startswith("//"):
-            note = sign if "\n" in blank else note
+            if "\n" in blank:
+                note = sign
             if "..." in sign or "\u2026" in sign:
                 raise _left_out(sign)
             continue
@@ -147,7 +155,10 @@ def _repaired(text: str, start: int) -> tuple[str, int]:
         if sign == ":" and pieces and _WORD.fullmatch(pieces[-1]):
             pieces[-1] = f'"{pieces[-1]}"'
         pieces.append(_written(sign))
-        depth += (sign in ("[", "{")) - (sign in ("]", "}"))
+        if sign in ("[", "{"):
+            depth += 1
+        elif sign in ("]", "}"):
+            depth -= 1
         if depth <= 0:
             return " ".join(pieces), token.end()
     return "", len(text)
@@ -162,7 +173,8 @@ def _written(sign: str) -> str:
     if sign[0] in "\"'\u201c":
         if _is_path(sign[1:-1]):
             raise Unreadable(f"{format_value(sign)} has backslashes that may be escapes; write each of them twice")
-        return '"' + _TO_ESCAPE.sub(lambda found: _escaped(found[0], found[1]), sign[1:-1]) + '"'
+        text = _TO_ESCAPE.sub(lambda found: _escaped(found[0], found[1]), sign[1:-1])
+        return f'"{text}"'
     return _LITERALS.get(sign, sign)
 
 
@@ -180,4 +192,6 @@ def _escaped(found: str, behind: str | None) -> str:
         return '\\"'
     if behind in '"\\/bfnrtu':
         return found
-    return behind if behind in "'\u201d\n" else f"\\\\{behind}"
+    if behind in "'\u201d\n":
+        return behind
+    return f"\\\\{behind}"

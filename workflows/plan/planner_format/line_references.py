@@ -66,7 +66,9 @@ def resolve(text: str, id_of: Callable[[str], str | None]) -> str:
             return _braced(found, id_of)
         if not found["head"].isdigit():
             node = id_of(found["head"])
-            return found[0] if node is None else f"${{{node}{_dotted(found['path'])}}}"
+            if node is None:
+                return found[0]
+            return f"${{{node}{_dotted(found['path'])}}}"
         return _numbered(found, id_of, in_words=in_words)
 
     return _REFERENCE.sub(put, text)
@@ -77,7 +79,9 @@ def _refuse_placeholder(text: str, id_of: Callable[[str], str | None]) -> None:
     for found in _PLACEHOLDER.finditer(text):
         number = found["alone"] or found["angled"] or found["doubled"] or found["said"]
         if number is None or id_of(number) is not None:
-            todo = f"write ${number}" if number else "write $ and the number of the line that gives it"
+            todo = "write $ and the number of the line that gives it"
+            if number:
+                todo = f"write ${number}"
             raise Unreadable(f"{format_value(found[0])} is no reference, and would be taken as it is; {todo}")
 
 
@@ -95,8 +99,11 @@ def _braced(found: re.Match[str], id_of: Callable[[str], str | None]) -> str:
 
 
 def _numbered(found: re.Match[str], id_of: Callable[[str], str | None], *, in_words: bool) -> str:
-    text, number, path = found.string, found["head"], found["path"]
-    before, after = text[max(0, found.start() - 30) : found.start()], text[found.end() : found.end() + 20]
+    text = found.string
+    number = found["head"]
+    path = found["path"]
+    before = text[max(0, found.start() - 30) : found.start()]
+    after = text[found.end() : found.end() + 20]
     if not path and (_FIGURE.match(after) or _LETTER.match(before[-1:])):
         return found[0]
     node = id_of(number)
@@ -108,7 +115,10 @@ def _numbered(found: re.Match[str], id_of: Callable[[str], str | None], *, in_wo
         )
     if node is not None:
         _refuse_subscript(found)
-        return f"${node}{path}" if path == _dotted(path) else f"${{{node}{_dotted(path)}}}"
+        dotted = _dotted(path)
+        if path == dotted:
+            return f"${node}{path}"
+        return f"${{{node}{dotted}}}"
     if price or (not path and int(number) > MAX_LINE_NUMBER):
         return found[0]
     raise _dangling(found[0], number)
