@@ -36,9 +36,15 @@ def call_name(name: str, tools: Tools) -> str:
     if name in tools and name not in FORMS:
         return name
     first, _, last = name.rpartition(".")
-    meant = last.lower() if not first or first.lower() in _PREFIXES else name
-    alike = [meant] if meant in FORMS else [tool for tool in tools if tool.lower() == meant]
-    return alike[0] if len(alike) == 1 else ""
+    meant = name
+    if not first or first.lower() in _PREFIXES:
+        meant = last.lower()
+    if meant in FORMS:
+        return meant
+    alike = [tool for tool in tools if tool.lower() == meant]
+    if len(alike) != 1:
+        return ""
+    return alike[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +61,9 @@ class NoResults(Unreadable):
 
 def node_of(name: str, node: str, arguments: Arguments, scope: Scope) -> Node:
     """Return the node with the id `node` that a call makes. Raises Unreadable."""
-    form = FORMS.get(name)
-    return {"id": node, **(form(arguments, scope) if form else _tool_call(name, arguments, scope))}
+    if name not in FORMS:
+        return {"id": node, **_tool_call(name, arguments, scope)}
+    return {"id": node, **FORMS[name](arguments, scope)}
 
 
 def _tool_call(name: str, arguments: Arguments, scope: Scope) -> Node:

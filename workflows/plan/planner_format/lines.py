@@ -116,8 +116,10 @@ class LineReader:
         """The plan in the plan language as far as it was read; whole after `close`, if there was no error."""
         if self._plan is not None:
             return self._plan
-        answer = {"answer": f"${self._made.answer}"} if self._made.answer else {}
-        return {"nodes": self._made.nodes, **answer}
+        plan: Node = {"nodes": self._made.nodes}
+        if self._made.answer:
+            plan["answer"] = f"${self._made.answer}"
+        return plan
 
     @property
     def errors(self) -> list[str]:
@@ -157,7 +159,9 @@ class LineReader:
         self._read_json("".join(self._json))
         if self._plan is None:
             return self._new_nodes()
-        return [node for node in self.plan.get("nodes", ()) if isinstance(node, dict)] if not self.errors else []
+        if self.errors:
+            return []
+        return [node for node in self._plan.get("nodes", ()) if isinstance(node, dict)]
 
     def _new_nodes(self) -> list[Node]:
         nodes = self._made.nodes[self._returned : self._made.sound]
@@ -230,7 +234,8 @@ class LineReader:
             wrong = "has a number, and the lines above have none; give each line its number"
         else:
             self._numbered = call.number is not None or bool(self._numbered)
-            call.number = number if call.number is None else call.number
+            if call.number is None:
+                call.number = number
             return call
         self._made.fail(f"{format_value(row[:100].strip())} {wrong}")
         call.wrong = True
@@ -254,7 +259,8 @@ class LineReader:
 
     def _scan(self, call: _OpenCall, row: str, at: int) -> None:
         """Read on in an open call, and what stands behind it if it ends in this row."""
-        self._call, self._broken = call, False
+        self._call = call
+        self._broken = False
         try:
             end = call.arguments.take(row, at)
         except Unreadable as error:
@@ -265,7 +271,8 @@ class LineReader:
         self._call = None
         if call.wrong:
             return
-        if wrong := self._behind(row[end:]):
+        wrong = self._behind(row[end:])
+        if wrong:
             self._fail(call, wrong)
         else:
             self._made.add(call.number or 0, call.name, call.arguments, call.result)
@@ -289,7 +296,8 @@ class LineReader:
         return not (_CHANGES.search(words) or self._mentioned(text) or any(sign.isdigit() for sign in words))
 
     def _fail(self, call: _OpenCall, wrong: str) -> None:
-        self._call, self._broken = None, True
+        self._call = None
+        self._broken = True
         if not call.wrong:
             self._made.broken(call.number or 0, wrong)
 
@@ -308,15 +316,21 @@ class LineReader:
     def _words(self, text: str, *, is_remark: bool) -> None:
         """Take a row that is no line: a fence, the end of the plan, a comment, a thought, or other words."""
         text = without_frame(text)
-        shown, numbered = format_value(text), _NUMBERED.match(text)
-        number = int(numbered[1] or numbered[2]) if numbered else self._made.last + 1
+        shown = format_value(text)
+        number = None
+        numbered = _NUMBERED.match(text)
+        if numbered:
+            number = int(numbered[1] or numbered[2])
         if not text.strip(_NOISE) or _FENCE.fullmatch(text):
             return
         if _END.fullmatch(text.strip(_NOISE)):
             self._ended = True
-        elif name := self._mentioned(text):
+            return
+        name = self._mentioned(text)
+        if name:
+            line = self._made.last + 1 if number is None else number
             self._made.fail(
-                f"{shown} looks like a call of {name}; write it as a line, {number}. {name}(...), or not at all"
+                f"{shown} looks like a call of {name}; write it as a line, {line}. {name}(...), or not at all"
             )
         elif _CROSSED.search(text):
             self._made.fail(f"{shown} may strike out lines or put them in a comment; write the lines of the plan alone")
@@ -327,7 +341,7 @@ class LineReader:
             if wrong and self._made.begun and not self._ended:
                 self._made.fail(wrong)
         elif not (self._ended or self._broken or _THOUGHT.match(text)):
-            self._made.leave_out(number if numbered else None, shown)
+            self._made.leave_out(number, shown)
 
     def _add(self, call: JsonCall) -> None:
         self._made.add(call.number, self._made.known_call(call.name) or call.name, call)
@@ -350,7 +364,8 @@ class LineReader:
             self._made.finish()
         elif not isinstance(nodes, list) or not nodes:
             self._made.fail("the JSON holds no plan; it needs `calls`, a list of objects with `tool` and `arguments`")
-        behind = "" if _END.fullmatch(behind.strip(_NOISE)) else behind
+        if _END.fullmatch(behind.strip(_NOISE)):
+            return
         if self._mentioned(behind) or mark_of_call(behind) is not None or _CROSSED.search(behind):
             self._made.fail(f"{format_value(behind)} stands behind the JSON; write all calls in one JSON object")
         elif behind.strip(_NOISE):

@@ -29,7 +29,11 @@ class PlanBuilder:
         self.warnings: list[str] = []
         self.sound: int | None = None
         """How many nodes were read before the first error; None without one."""
-        self.last = max((int(found[1]) for name in known if (found := re.fullmatch(r"n(\d{1,9})", name))), default=0)
+        self.last = 0
+        for name in known:
+            line = re.fullmatch(r"n(\d{1,9})", name)
+            if line:
+                self.last = max(self.last, int(line[1]))
         self._writes = writes
         self._known = dict.fromkeys(known)
         self._ids: dict[int, str] = {}
@@ -45,7 +49,8 @@ class PlanBuilder:
 
     def fail(self, text: str) -> None:
         """Tell that the plan is not whole."""
-        self.sound = len(self.nodes) if self.sound is None else self.sound
+        if self.sound is None:
+            self.sound = len(self.nodes)
         self.errors.append(printable(text))
 
     def known_call(self, name: str) -> str:
@@ -61,7 +66,8 @@ class PlanBuilder:
         self.warn(f"{text} is no call and was left out")
         if number is not None:
             self._left_out.setdefault(number, text)
-        self._between = self._between or (text if self.begun else "")
+        if self.begun and not self._between:
+            self._between = text
 
     def broken(self, number: int, text: str) -> None:
         """Tell what is wrong with a line."""
@@ -117,8 +123,10 @@ class PlanBuilder:
         number = self._results.get(name)
         if number is None and name.removeprefix("n").isdecimal():
             number = int(name.removeprefix("n"))
-        if number is None or number in self._ids or f"n{number}" in self._known:
-            return None if number is None else f"n{number}"
+        if number is None:
+            return None
+        if number in self._ids or f"n{number}" in self._known:
+            return f"n{number}"
         if number in self._broken:
             raise Unreadable("")
         if number in self._left_out:
@@ -130,7 +138,10 @@ class PlanBuilder:
     def _take(self, number: int, made: Node) -> None:
         used = dict.fromkeys(reference.node for reference in references_in(made))
         used |= dict.fromkeys(made.get("needs", ()))
-        for name in (*(name for name in used if name not in self._known), *made.get("inputs", ())):
+        for name in used:
+            if name not in self._known:
+                self._loose.pop(name, None)
+        for name in made.get("inputs", ()):
             self._loose.pop(name, None)
         if made["kind"] == "llm" and "inputs" in made:
             self.answer = made["id"]
@@ -142,11 +153,8 @@ class PlanBuilder:
         """See that the plan has an end and that every result is used. If its lines are `numbered`, all numbers have to
         be lines, and if they are not, no row may have one.
         """
-        for number, text in self._left_out.items() if self.begun and numbered is not None else ():
-            if not numbered:
-                self.fail(f"{text} has a number, and the lines have none; give each line its number")
-            elif number not in self._lines:
-                self.fail(f"line {number}, {text}, is no call; write {number}. name(...) or leave it out")
+        if self.begun and numbered is not None:
+            self._judge_left_out(numbered=numbered)
         if self._between and not self.answer:
             self.fail(f"{self._between} stands behind the lines; write the answer as the last line, and nothing else")
         if self.errors:
@@ -168,6 +176,13 @@ class PlanBuilder:
                     f"line {number}: no line uses its result; write ${number} where it is needed, such as in the "
                     "answer, or leave the line out"
                 )
+
+    def _judge_left_out(self, *, numbered: bool) -> None:
+        for number, text in self._left_out.items():
+            if not numbered:
+                self.fail(f"{text} has a number, and the lines have none; give each line its number")
+            elif number not in self._lines:
+                self.fail(f"line {number}, {text}, is no call; write {number}. name(...) or leave it out")
 
     def _acts(self, node: Node) -> bool:
         """Whether a node may do something beside giving a result."""

@@ -71,16 +71,21 @@ def _parsed(text: str) -> ast.Call:
 
 def arguments_of(call: ast.Call, scope: Scope, *, may_call: bool = False) -> Arguments:
     """Return the arguments of a call; a call among them, where one may be, as it is. Raises Unreadable."""
-    arguments, reader = Arguments(), _Reader(scope)
+    arguments = Arguments()
+    reader = _Reader(scope)
+
+    def read(node: ast.expr) -> Any:
+        if may_call and reader.called(node):
+            return node
+        return reader.value(node)
+
     try:
-        for node in call.args:
-            arguments.ordered.append(node if may_call and reader.called(node) else reader.value(node))
+        arguments.ordered.extend(map(read, call.args))
         for keyword in _flat(call.keywords):
             if keyword.arg is None or keyword.arg in arguments.by_name:
                 wrong = f"{format_name(keyword.arg or '**')} is given twice or as a whole"
                 raise Unreadable(f"{wrong}; give each argument once")
-            inner = may_call and reader.called(keyword.value)
-            arguments.by_name[keyword.arg] = keyword.value if inner else reader.value(keyword.value)
+            arguments.by_name[keyword.arg] = read(keyword.value)
     except RecursionError:
         raise _too_long() from None
     return arguments

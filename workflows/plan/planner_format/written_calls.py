@@ -82,13 +82,18 @@ def _tags_at(text: str, at: int, name: str, tools: Tools) -> Found:
     fields: Any = {}
     if text[at : at + 1] == "{":
         fields, at = decode(text, at)
-    while (found := _PARAMETER.match(text, at)) is not None:
-        field, written = found["name"] or (found["key"] or "").strip(), found["text"] or found["value"] or ""
+    while True:
+        parameter = _PARAMETER.match(text, at)
+        if parameter is None:
+            break
+        field = parameter["name"] or (parameter["key"] or "").strip()
+        written = parameter["text"] or parameter["value"] or ""
         if field in fields:
             raise Unreadable(f"{format_value(field)} stands twice in one call")
-        fields[field] = _typed(written, field, tools.get(name, {}), found["string"])
-        at = found.end()
-    if (end := _TAGS_END.match(text, at)) is None:
+        fields[field] = _typed(written, field, tools.get(name, {}), parameter["string"])
+        at = parameter.end()
+    end = _TAGS_END.match(text, at)
+    if end is None:
         raise Unreadable(f"{format_value(text[at:][:80])} stands where a parameter or the end is expected")
     return [(name, fields)], end.end()
 
@@ -114,18 +119,21 @@ def _python_at(text: str, at: int, _name: str, _tools: Tools) -> Found:
 def _objects_at(text: str, at: int, _name: str, tools: Tools) -> Found:
     """Calls as JSON, each with its name and arguments."""
     value, end = decode(text, at)
-    found = list[tuple[str, Any]]()
     if isinstance(value, dict) and list(value) == ["tool_calls"]:
         value = value["tool_calls"]
-    for item in value if isinstance(value, list) else [value]:
+    items = [value]
+    if isinstance(value, list):
+        items = value
+    calls: list[tuple[str, Any]] = []
+    for item in items:
         call = call_in(item, 0)
         if call is not None and not call.fields:
-            found.append((call.name, call.arguments))
+            calls.append((call.name, call.arguments))
         elif isinstance(item, dict) and len(item) == 1 and item.keys() <= tools.keys():
-            found += item.items()
+            calls += item.items()
         else:
             raise Unreadable(f"{format_value(text[at:end][:80])} stands where `name` and `arguments` are expected")
-    return found, end
+    return calls, end
 
 
 class Form(NamedTuple):
@@ -237,11 +245,14 @@ def left_of_calls(text: str, tools: Tools) -> str:
     Minutes have rows for actions too, so one counts if it names a tool, or has its input in a row of its own. A tag
     counts at the beginning or the end of a row: in the midst of a sentence it is told of.
     """
-    shown = _CODE.sub("", text) if not _FENCED.match(text.lstrip()) else text
+    shown = _without_code(text)
     thought = _THOUGHT_ROW.search(shown)
     if thought is not None:
+        names = list(tools)
         is_first = not shown[: thought.start()].strip()
-        if _names_action(shown, thought.end(), [*tools, *_NO_TOOLS] if is_first else [*tools]):
+        if is_first:
+            names += _NO_TOOLS
+        if _names_action(shown, thought.end(), names):
             return "an action in words"
     if _ACTION_WITH_INPUT.search(shown):
         return "an action in words"
@@ -251,15 +262,23 @@ def left_of_calls(text: str, tools: Tools) -> str:
         return "no word"
     if _RESULT.search(shown):
         return "a result that no tool has given"
-    if (found := _ARGUMENT.search(shown) or _ELSEWHERE.search(shown)) is not None:
-        return f"`{found[0].strip()}`"
+    tag = _ARGUMENT.search(shown) or _ELSEWHERE.search(shown)
+    if tag is not None:
+        return f"`{tag[0].strip()}`"
     opened = _OPENED.findall(shown)
-    closed = [found["first"] or found["last"] for found in _CLOSED_ROW.finditer(shown)]
+    closed = [row["first"] or row["last"] for row in _CLOSED_ROW.finditer(shown)]
     for part in _PARTS:
         is_unopened = shown.count(f"</{part}>") > opened.count(part)
         if is_unopened and part in closed:
             return f"`</{part}>`"
     return ""
+
+
+def _without_code(text: str) -> str:
+    """Return a text without the code in it; one that is code as a whole stays."""
+    if _FENCED.match(text.lstrip()):
+        return text
+    return _CODE.sub("", text)
 
 
 def _names_action(text: str, start: int, names: Sequence[str]) -> bool:
@@ -276,7 +295,7 @@ def asked_in(text: str, tools: Tools) -> str:
     `Action:`, in a tag, in code that ends the text, and in JSON that is the whole text. A tool that a sentence mentions
     is none that it asks for.
     """
-    shown = _CODE.sub("", text) if not _FENCED.match(text.lstrip()) else text
+    shown = _without_code(text)
     asked = chain(
         _ASKED.finditer(shown),
         _ACTION.finditer(shown),
@@ -287,15 +306,19 @@ def asked_in(text: str, tools: Tools) -> str:
         _LAST_FENCE.finditer(text),
         _LAST_LIST.finditer(text),
     )
-    for found in asked:
-        names = [name.removeprefix("functions.") for name in found.groupdict().values() if name]
-        tool = next((name for name in names if name in tools), "")
-        if tool:
-            return tool
+    for match in asked:
+        for group in match.groupdict().values():
+            name = (group or "").removeprefix("functions.")
+            if name and name in tools:
+                return name
     whole = _FENCED.sub("", text.strip()).strip("`").strip()
     if whole.startswith(("{", "[", '"')) and _ARGUMENTS_OF.search(whole):
-        return next((name for name in tools if re.search(_named(name), whole)), "")
-    if (only := _NAME_ALONE.fullmatch(whole)) is not None and only["name"] in tools:
+        for tool in tools:
+            if re.search(_named(tool), whole):
+                return tool
+        return ""
+    only = _NAME_ALONE.fullmatch(whole)
+    if only is not None and only["name"] in tools:
         return only["name"]
     return ""
 
@@ -319,39 +342,51 @@ def calls_of(text: str, tools: Tools) -> tuple[str, list[JsonCall]]:
     """Return (words, calls) of a whole reply, without the special tokens that end it. Raises only Unreadable."""
     whole = len(text)
     text = _AT_END.sub(lambda found: "" if found.end() == whole else found[0], text)
-    if (begins := mark_of_call(text)) is not None:
+    begins = mark_of_call(text)
+    if begins is not None:
         if _REMAINS.search(text, 0, begins) or text[:begins].replace("```", "").count("`") % 2:  # code is still open
             raise _unreadable(text)
         calls, behind = written_calls(text[begins:], tools)
         return f"{text[:begins].strip()}\n{behind}".strip(), calls
-    if calls := _bare_calls(text, tools):
+    calls = _bare_calls(text, tools)
+    if calls:
         return "", calls
-    if not text.lstrip().startswith(("{", "[")) and (found := _TOKEN.search(_CODE.sub("", text))):
-        raise Unreadable(f"{format_value(found[0])} is a special token; leave it out, or write it between backticks")
+    if not text.lstrip().startswith(("{", "[")):
+        token = _TOKEN.search(_CODE.sub("", text))
+        if token:
+            shown = format_value(token[0])
+            raise Unreadable(f"{shown} is a special token; leave it out, or write it between backticks")
     return text, []
 
 
 def written_calls(text: str, tools: Tools) -> tuple[list[JsonCall], str]:
     """Return (calls, text behind them) of a text that begins with a mark. Raises Unreadable; nothing else."""
     text = _PRINTED.sub(r"\1", text)
-    calls, at, why = list[JsonCall](), 0, ""
+    calls: list[JsonCall] = []
+    position = 0
+    why = ""
     if _GEMMA.match(text):  # whose texts stand between special tokens
         text = _QUOTED.sub(lambda found: json.dumps(found[1] if found[2] is None else found[2]), text)
     while True:
-        noise = _NOISE.match(text, at)
-        at = noise.end() if noise else at
+        # The first call is marked, and so is a later one behind a token that begins it.
+        is_marked = not calls
+        noise = _NOISE.match(text, position)
+        if noise:
+            position = noise.end()
+            is_marked = is_marked or noise[0].rstrip().endswith("start|>")
         try:
-            found, at = _next(
-                text, at, tools, marked=not calls or bool(noise and noise[0].rstrip().endswith("start|>"))
-            )
+            found, position = _next(text, position, tools, marked=is_marked)
         except Unreadable as error:
-            found, why = [], f": {error}"
+            why = f": {error}"
+            break
         if not found:
             break
-        calls += [JsonCall(len(calls) + place, *call) for place, call in enumerate(found, 1)]
-    if why or not calls or _REMAINS.search(text, at) or mark_of_call(text[at:]) is not None:
+        for name, arguments in found:
+            calls.append(JsonCall(len(calls) + 1, name, arguments))
+    behind = text[position:]
+    if why or not calls or _REMAINS.search(text, position) or mark_of_call(behind) is not None:
         raise _unreadable(text, why)
-    return calls, text[at:].strip()
+    return calls, behind.strip()
 
 
 def _next(text: str, at: int, tools: Tools, *, marked: bool) -> Found:
@@ -359,7 +394,8 @@ def _next(text: str, at: int, tools: Tools, *, marked: bool) -> Found:
     is not `marked`. Raises Unreadable.
     """
     for form in FORMS.values():
-        if (head := form.head.match(text, at)) is not None and (marked or form.arguments is not _python_at):
+        head = form.head.match(text, at)
+        if head is not None and (marked or form.arguments is not _python_at):
             return form.arguments(text, head.end(), head["name"], tools)
     return [], at
 
