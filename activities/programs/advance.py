@@ -434,10 +434,11 @@ class Programs:
         ended = {}
         for number, (size, value) in zip(numbers, found, strict=True):
             end = ends[number]
-            shape = session.open.pop(number).shape
-            session.read += size if shape != "ref" else 0
+            call = session.open.pop(number)
+            session.read += size if call.shape != "ref" else 0
             session.fed.append(end)
-            ended[number] = answer = replace(ended_of(session, end, shape, size, value), at=end.at)
+            answer = ended_of(session, end, call.shape, size, value)
+            ended[number] = answer = replace(answer, at=end.at, writes=call.writes)
             if answer.error is not None:
                 session.fail(": ".join(answer.error))
         return ended

@@ -21,8 +21,8 @@ class Standing:
 
     `clock` is the time in the script, in milliseconds, `open` are the numbers of its open calls, of which those that
     `sleeps` and those that are `queued` have not begun. The next sleep was over at `awaited` when the script last
-    waited. `calls` is a digest of all calls so far, `seconds` the processor time that they took, and `python` the
-    version that made them.
+    waited. It was told of the ends of so many `writes`. `calls` is a digest of all calls so far, `seconds` the
+    processor time that they took, and `python` the version that made them.
     """
 
     clock: int = 0
@@ -30,6 +30,7 @@ class Standing:
     sleeps: dict[int, Sleep] = field(default_factory=dict)
     queued: dict[int, Call] = field(default_factory=dict)
     awaited: int = 0
+    writes: int = 0
     calls: str = ""
     seconds: float = 0.0
     python: str = PYTHON

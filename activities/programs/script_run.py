@@ -269,7 +269,8 @@ class ScriptRun:
             named = {key: self._received(value) for key, value in kwargs.items()}
         except NotJson as problem:
             return problem
-        return Call(number, word, places, named, line, coroutine, self.standing.clock)
+        standing = self.standing
+        return Call(number, word, places, named, line, coroutine, standing.clock, standing.writes)
 
     def _checked_site(self, site: str) -> str:
         """Return a call site that the process tells: its names are those of functions of the script. Raises Untrue."""
@@ -355,6 +356,8 @@ class ScriptRun:
         self._last = number
         self._last_at = ended.at
         self.standing.clock = max(self.standing.clock, ended.at)
+        if ended.writes:
+            self.standing.writes += 1
         self._close(number)
         value, error = None, ended.error
         if error is None:

@@ -57,12 +57,13 @@ Shape = Literal["", "ref"]
 
 class OpenCall(NamedTuple):
     """A call that the script may wait for: its node, its key, and what the script reads of the output: all of it, or a
-    reference to it.
+    reference to it; and whether it writes.
     """
 
     node: str
     key: str
     shape: Shape = ""
+    writes: bool = False
 
 
 class Writing(NamedTuple):
@@ -348,7 +349,7 @@ def told_before(session: Session, context: NodeContext) -> list[tuple[str, int, 
     """Return that of all calls that a step is told as it begins."""
     assert isinstance(context.call, ProgramNodeCall)
     moved, ends = context.call.moved, context.call.ends
-    return [(key, ends[node], node in moved) for node, key, _ in session.open.values() if node in ends]
+    return [(call.key, ends[call.node], call.node in moved) for call in session.open.values() if call.node in ends]
 
 
 def takes_over(session: Session, context: NodeContext) -> bool:

@@ -28,7 +28,8 @@ class Call:
     `number` is unique in the session and ascends in the order of the calls; `line` is 1-based, 0 for a call that does
     not stand in the script. Arguments are JSON; the types in `schema` are their texts: "bool", "list[str]", "Point |
     None". A Ref stays one. `coroutine` is the call site: the tasks, phases and coroutines that the call is in, "" for
-    what `main` itself calls; `clock` is the time then, in milliseconds.
+    what `main` itself calls; `clock` is the time then, in milliseconds. Of so many `writes` the script had been told by
+    then that they had ended.
     """
 
     number: int
@@ -38,17 +39,19 @@ class Call:
     line: int
     coroutine: str = ""
     clock: int = 0
+    writes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
     """How a call ended: with a value, which is JSON, or with an error's type and message. `at` is when, in
-    milliseconds: so late is it then in the script, if it was not later before.
+    milliseconds: so late is it then in the script, if it was not later before. `writes` says whether it was a write.
     """
 
     value: Any = None
     error: tuple[str, str] | None = None
     at: int = 0
+    writes: bool = False
 
 
 class Sleep(NamedTuple):

@@ -293,7 +293,7 @@ class Words:
         if shown:
             fields = {**fields, "media": mapped(literal(shown), self._named)}
         node = made_node(LlmNode, id=self._next, kind="llm", prompt=text, **fields)
-        self._wait(call, self._add(node, call, key, prompt))
+        self._wait(call, self._add(node, call, key, prompt, reads=bool(tools)))
 
     def _agent(
         self,
@@ -310,7 +310,7 @@ class Words:
             fields["workspace"] = workspace
             key.append(workspace)
         node = made_node(AgentNode, id=self._next, kind="agent", **fields)
-        self._wait(call, self._add(node, call, key, goal))
+        self._wait(call, self._add(node, call, key, goal, reads=True))
 
     def _ask(self, call: Call, question: str, *material: Any, schema: Any = None) -> None:
         parts, form = pieces(material), self._schema(schema)
@@ -329,8 +329,10 @@ class Words:
         node = made_node(ToolNode, id=self._next, kind="tool", tool=name, args=mapped(literal(arguments), self._named))
         shape: Shape = "ref" if tool.get("large") else ""
         what = packed(arguments)
-        made = self._add(node, call, what, shown(arguments), function=name, shape=shape)
-        if tool.get("effect", "write") == "write":
+        effect = tool.get("effect", "write")
+        made = self._add(node, call, what, shown(arguments), function=name, shape=shape, reads=effect == "read")
+        if effect == "write":
+            made = made._replace(writes=True)
             equal = EqualWrites.of(self.session.key, name, what)
             self.order.call(node, task_of(call.coroutine), call.clock)
             before = self.counts.next(equal.digest[:16]) - 1
@@ -409,11 +411,21 @@ class Words:
             last = line_in_file(self.around.script, call.line)
             raise ProgramFailed(f"over {MAX_PROGRAM_CALLS:,} calls, the last on {last}: a program makes no more")
 
-    def _add(self, node: Node, call: Call, what: Any, shown: str, *, function: str = "", shape: Shape = "") -> OpenCall:
-        """Add a node that was made for a call with `what`."""
+    def _add(
+        self,
+        node: Node,
+        call: Call,
+        what: Any,
+        shown: str,
+        *,
+        function: str = "",
+        shape: Shape = "",
+        reads: bool = False,
+    ) -> OpenCall:
+        """Add a node that was made for a call with `what`. It may `read` what writes have changed."""
         self._check_room(call)
         name = function or call.function
-        key = self._key(call, name, what)
+        key = self._key(name, what, call.writes if reads else 0)
         self.keys[node.id] = key
         self.marks[node.id] = key[:KEY_CHARACTERS]
         self._enter(node, f"{shortened(self._place(call, name))}:{self._line(call)}", shown)
@@ -439,9 +451,12 @@ class Words:
         self.nodes.append(node)
         self.call_sites[node.id], self.labels[node.id] = place, f"{place} {about}"
 
-    def _key(self, call: Call, function: str, what: Any) -> str:
-        """Return what a call is known by, in any run of the script: an equal one in the same coroutine has the next."""
-        called = key_of([function, what, *filter(None, (identity_of(call.coroutine),))])
+    def _key(self, function: str, what: Any, writes: int) -> str:
+        """Return what a call is known by, wherever a script makes it: what it calls, and its number among equal calls.
+
+        A read is never taken for an equal one in front of a write: it is equal only behind as many `writes`.
+        """
+        called = key_of([function, what, writes] if writes else [function, what])
         return key_of([self.session.key, called, self.counts.next(called[:16])])
 
     def _named(self, ref: Ref) -> str:

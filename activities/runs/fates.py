@@ -31,7 +31,7 @@ from sennit.workflows.views.nodes import shown_summary
 
 _CALLS = ("tool", "llm", "agent", "gate")
 _IS_OTHER = "its result does not fit any more: its tool, the documents or the models are others, or what it reads is"
-_ELSEWHERE = "the same call was made in another function or task"
+_ELSEWHERE = "the same call was made behind fewer writes, or behind more"
 _OF_SCRIPT = ("ProgramFailed", "CallFailed")
 """Errors whose message names what the script has raised."""
 _IF_CALLED = "taken over if the script makes it again"

@@ -186,6 +186,55 @@ async def test_keys_do_not_depend_on_lines_and_ids(play: Make) -> None:
     assert one.keys == other.keys
 
 
+WAYS = (
+    """
+async def main():
+    return [await search(query=name) for name in ("a", "b", "a")]
+""",
+    """
+async def look(name):
+    return await search(query=name)
+
+async def main():
+    return await asyncio.gather(look("b"), look("a"), look("a"))
+""",
+    """
+async def look(name):
+    return await search(query=name)
+
+async def main():
+    found = await parallel([task(look, name=name) for name in ("a", "b")])
+    return [*found, await search("a")]
+""",
+)
+
+
+async def test_a_call_has_the_same_key_wherever_the_script_makes_it(play: Make) -> None:
+    """So renaming, reordering, inlining or another loop repeats nothing after an edit."""
+    runs = [play(f"import asyncio\n{way}", fakes=FAKES) for way in WAYS]
+    for run in runs:
+        await run.run()
+    assert runs[0].keys == runs[1].keys == runs[2].keys
+    assert len(runs[0].keys) == 3
+
+
+@pytest.mark.parametrize(("call", "reads"), [('search("a")', True), ('llm("Well?")', False), ('agent("Go")', True)])
+async def test_a_read_in_front_of_a_write_is_never_taken_for_the_one_behind_it(
+    play: Make, call: str, reads: bool
+) -> None:
+    """A model call without tools reads nothing, and is known whatever was written."""
+    fakes = {"search": search, "note": lambda text: text}
+    fakes |= {"llm": lambda prompt, schema: prompt, "agent": lambda goal: goal}
+    front, behind = (
+        play(f"async def main():\n    {lines}\n", fakes=fakes)
+        for lines in (f"await {call}\n    await note('x')", f"await note('x')\n    await {call}")
+    )
+    await front.run()
+    await behind.run()
+    known = set(front.keys) & set(behind.keys)
+    assert len(known) == (1 if reads else 2), "the write is the same, and so is what reads nothing"
+
+
 @pytest.mark.parametrize(
     ("body", "kind", "message"),
     [
