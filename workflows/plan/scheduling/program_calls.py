@@ -181,9 +181,7 @@ def go_back(state: RunState, program: int, number: int) -> None:
     What it had called from there on stays until the script calls it again, or has to wait for something else. Nodes
     that have read the program's output wait for its new end.
     """
-    if state.status[program] in (SKIPPED, CANCELLED) or program in state.inherited_failure:
-        return
-    if number <= 0:
+    if number == 0:
         reset.reset(state, program)
         return
     reset.await_fallback_again(state, program)
@@ -201,7 +199,8 @@ def follow_end(state: RunState, call: int, *, same: bool) -> None:
     if program < 0:
         return
     number = state.sessions[program].told_in(call)
-    if not same and number >= 0:
+    is_over = state.status[program] in (SKIPPED, CANCELLED) or program in state.inherited_failure
+    if not same and number >= 0 and not is_over:
         go_back(state, program, number)
     else:
         hear(state, call)

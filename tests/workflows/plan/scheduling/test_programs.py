@@ -325,6 +325,24 @@ def test_a_step_that_its_worker_could_not_make_is_retried_alone() -> None:
     assert (state.digest[0], state.ended) == ("v", True)
 
 
+@pytest.mark.parametrize("end", ["skipped", "succeeded"])
+def test_a_program_that_has_ended_runs_again_from_its_start(end: str) -> None:
+    """Another node keeps the run open."""
+    specs = [NodeSpec("main", "program"), NodeSpec("other", "tool")]
+    state = RunState(Graph(ExecutionPlan(specs, [0])))
+    step(state, RunStarted())
+    added(state, paged("main_1", key="a"), then(2))
+    step(state, NodeEnded(2, 1, Outcome("v")))
+    error = None if end == "succeeded" else ("StoreUnavailable", "away")
+    step(state, NodeEnded(0, 1, Outcome(None if error else "v", error=error)))
+    step(state, SkipRequested(0))
+    assert STATUS_NAMES[state.status[0]] == end
+    decisions = step(state, RetryRequested(0))
+    assert [each.units for each in decisions if isinstance(each, Start)] == [(0,)]
+    assert (activity_name(state, 0), activity_generation(state, 0)) == ("main", 2)
+    assert list(state.sessions[0].left) == [2]
+
+
 @in_place
 def test_a_failure_that_is_caught_is_no_failure_of_the_run(in_place: bool) -> None:
     world = World(caught, fails={"x": 1}, in_place=in_place).run()
