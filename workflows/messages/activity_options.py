@@ -34,7 +34,7 @@ REFUSALS = 10_000
 
 
 OTHER_PYTHONS = 20
-"""Times that workers may leave a step of a program to one with another version of Python: for eight minutes."""
+"""Times that workers may leave an advance of a program to one with another version of Python: for eight minutes."""
 
 
 class Options(TypedDict, total=False):

@@ -61,8 +61,8 @@ class PrepareCall(Message):
 
 
 class PlanPage(Message):
-    """Nodes with which a plan goes on. Of those that a program or a tool loop calls, the last one takes over the end of
-    the step or turn that has added them.
+    """Nodes with which a plan goes on. Of those that a tool loop calls, the last one takes over the end of the turn
+    that has added them. Of those that a program calls, the last one is no node: it is the program's next advance.
     """
 
     plan: Digest
@@ -80,11 +80,11 @@ class PlanPage(Message):
     fallbacks: dict[str, dict[str, JsonValue]] = Field(default_factory=dict)
     """The same of known nodes' fallback values."""
     past: tuple[str, ...] = ()
-    """Calls for which the step of a program waited, and the next one does not, by their ids: for all others it does."""
+    """Calls for which a program waited before, and does not any more, by their ids: for all others it does."""
     given_up: tuple[str, ...] = ()
     """Calls that the program no longer waits for, by their ids."""
     ends: str = ""
-    """How calls have ended that the program's step has made itself, packed; see `ends.py`."""
+    """How calls have ended that the program's advance has made itself, packed; see `ends.py`."""
 
 
 class CheckResult(Message):
@@ -306,7 +306,7 @@ class NodeReply(Message):
     warnings: tuple[str, ...] = ()
     """Of the whole run."""
     log: tuple[str, ...] = ()
-    """What a step of a program has logged."""
+    """What an advance of a program has logged."""
     tasks: tuple[TaskNews, ...] = ()
     """What it tells of tasks, in order."""
     millis: int = 0

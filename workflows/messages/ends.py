@@ -1,4 +1,4 @@
-"""How calls have ended that a step of a program has made itself, as they travel on the page that they are on."""
+"""How calls have ended that an advance of a program has made itself, as they travel on the page that they are on."""
 
 import zlib
 from collections.abc import Mapping, Sequence

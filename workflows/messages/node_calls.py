@@ -53,7 +53,7 @@ class BudgetedCall(NodeCall):
 
 
 class ProgramNodeCall(AskingCall, BudgetedCall):
-    """Makes a step of a program, or asks whether it may begin."""
+    """Makes an advance of a program, or asks whether it may begin."""
 
     approved: Approval | None = None
     ends: dict[str, int] = Field(default_factory=dict)

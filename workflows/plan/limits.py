@@ -57,7 +57,7 @@ MAX_TREE_LEVELS: Final = 120
 """Of the tree of a script: what walks it may call itself. Python's own parser takes a few levels more."""
 MAX_EXPRESSION_CHARACTERS: Final = 10_000  # of an expression that a planner writes as an argument
 MAX_BRACES: Final = 20_000  # in a script: Python 3.11 parses an f-string in quadratic time
-MAX_STEP_CALLS: Final = 1_000  # that one step of a program makes itself: they are repeated together
+MAX_STEP_CALLS: Final = 1_000  # that one advance of a program makes itself: they are repeated together
 MAX_SCRIPT_FILES: Final = 50  # of one script: the program and its modules
 MAX_SCRIPT_PROBLEMS: Final = 50  # of one script that people are shown
 MAX_QUOTED_CALLS: Final = 10_000  # of a program: what makes more is not quoted

@@ -319,7 +319,7 @@ class Dispatcher:
         return {unit: (self._state.path(each.units[0]), at) for each in groups for at, unit in enumerate(each.units)}
 
     def cancel(self, unit: int, generation: int) -> None:
-        """Cancel what runs for a unit; it ends all the same. If the step of a program follows, that is not cancelled
+        """Cancel what runs for a unit; it ends all the same. If an advance of a program follows, that is not cancelled
         alone.
         """
         flight = self._flights.get((unit, generation))

@@ -223,7 +223,7 @@ def used_by(error: BaseException | None) -> Usage:
 
 
 def logged_by(error: BaseException | None) -> tuple[str, ...]:
-    """Return what a step of a program has logged that has failed."""
+    """Return what an advance of a program has logged that has failed."""
     cause = error.cause if isinstance(error, ActivityError) else None
     log = cause.details[2] if isinstance(cause, ApplicationError) and len(cause.details) > 2 else None
     return tuple(log) if isinstance(log, list) and all(isinstance(line, str) for line in log) else ()
@@ -239,7 +239,7 @@ def _ended(cause: BaseException | None) -> str:
 class InFlight:
     """One activity under way: the units it runs, and in which generations. Suspended, they start again later.
 
-    If `is_followed`, the second unit is the step of a program that follows the first, if that has a value. `subagent`
+    If `is_followed`, the second unit is an advance of a program that follows the first, if that has a value. `subagent`
     is the name of the sub-agent that it runs, `is_paid` says that it spends tokens, and `looks_up` that it only learns
     what became of a write. `told` has what its `attempt` has told of units before its end.
     """

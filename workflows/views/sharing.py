@@ -1,4 +1,4 @@
-"""Which units share an activity, or are made by the step of a program that calls them, and why others do not."""
+"""Which units share an activity, or are made by an advance of a program that calls them, and why others do not."""
 
 from sennit.workflows.limits import MAX_EXPLAINED
 from sennit.workflows.messages.queues import TOOLS

@@ -121,7 +121,7 @@ class NodeSpec:
     key: str = ""
     """What a program's call or task is known by when the program runs again."""
     in_place: bool = False
-    """Whether the step of a program has made this call itself."""
+    """Whether an advance of a program has made this call itself."""
     script: str = ""
     """Of a program, for people to see; "" if it is too long."""
     quote: Quoted | None = None

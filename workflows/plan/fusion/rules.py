@@ -32,7 +32,7 @@ def why_alone(graph: Graph, node: int, spec: NodeSpec, locks: list[tuple[str, in
 
 
 def why_not_in_place(spec: NodeSpec, queue: str) -> str:
-    """Return why a step of a program on this queue does not make a call itself, however short it is; "" if it does."""
+    """Return why an advance of a program on this queue does not make a call itself, however short it is; or ""."""
     reason = _why_apart(spec)
     if reason:
         return reason
