@@ -30,10 +30,10 @@ class Standing:
     sleeps: dict[int, Sleep] = field(default_factory=dict)
     queued: dict[int, Call] = field(default_factory=dict)
     awaited: int = 0
-    writes: int = 0
     calls: str = ""
     seconds: float = 0.0
     python: str = PYTHON
+    writes: int = 0
 
     def as_stored(self) -> dict[str, Any]:
         """Return it as JSON."""

@@ -20,6 +20,7 @@ from sennit.activities.limits import (
     MAX_VALUE_BYTES,
 )
 from sennit.activities.nodes.context import NodeContext
+from sennit.activities.nodes.error_mapping import ProgramFailed
 from sennit.activities.nodes.origins import told_at
 from sennit.activities.programs.progress import Snapshot
 from sennit.activities.programs.replay_record import StoredPart
@@ -29,6 +30,12 @@ from sennit.activities.storage.run_context import ArtifactReader
 from sennit.workflows.messages.node_calls import ProgramNodeCall
 from sennit.workflows.plan.bounded_cache import BoundedCache
 
+_KEYS = 2
+"""How the calls of a program are known. Versions of Sennit before this one have noted nothing of that."""
+_OTHER_KEYS = (
+    "the run that this one forks was made by an earlier version of Sennit, which knew the calls of programs in another "
+    "way, so that none would be taken over: start a new run instead"
+)
 _TAIL = 64
 _ERRORS, _ERROR_CHARACTERS = 50, 200
 _MOVING = (
@@ -314,7 +321,8 @@ async def load(library: ArtifactReader, run_prefix: str, digest: str) -> Session
 
 async def begin(session: Session, library: ArtifactReader, context: NodeContext) -> None:
     """Give a program the time at which it first began, in this run or in one that it forks: so its clock goes on from
-    there until a call is made anew. Raises StoreUnavailable.
+    there until a call is made anew. Raises StoreUnavailable, and ProgramFailed in a fork of a run in which calls were
+    known in another way: it would make all of them again.
     """
     assert isinstance(context.call, ProgramNodeCall)
     name, prefix = f"began {session.key}", context.run_prefix
@@ -322,8 +330,11 @@ async def begin(session: Session, library: ArtifactReader, context: NodeContext)
     if found is None:
         at = context.call.ends.get(session.key, 0)
         before = [noted for home in origins_of(context) if (noted := await library.noted(home, name))]
-        found = {"clock": before[0]["clock"], "runs": [*before[0]["runs"], [at, prefix]]} if before else None
-        found = found or {"clock": at, "runs": [[0, prefix]]}
+        if any(noted.get("keys") != _KEYS for noted in before):
+            raise ProgramFailed(_OTHER_KEYS)
+        found = {"clock": at, "runs": [[0, prefix]], "keys": _KEYS}
+        if before:
+            found |= {"clock": before[0]["clock"], "runs": [*before[0]["runs"], [at, prefix]]}
         await library.note(prefix, name, found)
     session.clock, runs = found["clock"], [(since, run) for since, run in found["runs"]]
     if len(runs) > 1:

@@ -223,8 +223,12 @@ async def test_a_read_in_front_of_a_write_is_never_taken_for_the_one_behind_it(
     play: Make, call: str, reads: bool
 ) -> None:
     """A model call without tools reads nothing, and is known whatever was written."""
-    fakes = {"search": search, "note": lambda text: text}
-    fakes |= {"llm": lambda prompt, schema: prompt, "agent": lambda goal: goal}
+    fakes: dict[str, Callable[..., Any]] = {
+        "search": search,
+        "note": lambda text: text,
+        "llm": lambda prompt, schema: prompt,
+        "agent": lambda goal: goal,
+    }
     front, behind = (
         play(f"async def main():\n    {lines}\n", fakes=fakes)
         for lines in (f"await {call}\n    await note('x')", f"await note('x')\n    await {call}")

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from doubles.programs import Play
 
+from sennit.activities.nodes.error_mapping import ProgramFailed
 from sennit.activities.programs.session import Snapshots
 from sennit.testing.clock import VirtualLoop
 from sennit.workflows.plan.language.nodes import Node, ToolNode
@@ -204,3 +205,14 @@ async def test_edits_and_forks_take_over_every_call_and_every_time(play: Callabl
     for again in (begun.edited(f"{script}\n# edited"), forked):
         assert await again.run() == whole, script
     assert not forked.called, "nothing is called again"
+
+
+async def test_a_fork_of_a_run_that_knew_calls_in_another_way_is_refused_by_name(play: Callable[..., Play]) -> None:
+    """It would make all of them again."""
+    begun = play("async def main():\n    return await search(query='a')\n", fakes={"search": search})
+    await begun.run()
+    noted = await begun.library.noted(begun.prefix, "began main")
+    del noted["keys"]
+    await begun.library.note(begun.prefix, "began main", noted, again=True)
+    with pytest.raises(ProgramFailed, match="earlier version of Sennit"):
+        await begun.forked(begun.script).run()
