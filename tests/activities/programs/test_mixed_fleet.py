@@ -6,6 +6,7 @@ They leave programs that they cannot go on with to a worker of the right version
 import asyncio
 import json
 import random
+import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -154,3 +155,16 @@ def test_it_is_left_to_another_worker_for_minutes_and_then_a_person_reads_what_t
     assert last.type == "OtherPython"
     assert last.message.startswith("the program began in Python 3.12, and makes other calls in Python 3.11, which this")
     assert "start one and retry, or edit the run" in last.message
+
+
+def test_the_process_of_a_script_loads_python_and_sennit_alone() -> None:
+    """Packages of one version of Python cannot be loaded by another one."""
+    code = """
+import sys
+before = set(sys.modules)
+import sennit.activities.programs.cpython.service
+loaded = {name.partition(".")[0] for name in set(sys.modules) - before}
+print(sorted(loaded - sys.stdlib_module_names - {"sennit"}))
+"""
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout == "[]\n"

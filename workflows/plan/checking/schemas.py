@@ -8,37 +8,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from sennit.workflows.plan.language.dag import first_cycle
-from sennit.workflows.plan.language.json_schema import TYPES, Schema, Violation, compile_pattern, violations
+from sennit.workflows.plan.language.json_schema import Schema, Violation, compile_pattern, violations
 from sennit.workflows.plan.language.problems import Where
+from sennit.workflows.plan.language.schema_keywords import CHOICES, KEYWORDS, SCHEMA
 from sennit.workflows.plan.language.text import format_name, format_names, format_value
-from sennit.workflows.plan.limits import MAX_CHECKED_PATTERN_CHARACTERS, MAX_JSON_LEVELS
+from sennit.workflows.plan.limits import MAX_JSON_LEVELS
 
-_NOTES = ("$schema", "$id", "$comment", "title", "description", "default", "examples", "format", "deprecated")
-_CHOICES = ("anyOf", "oneOf", "allOf")
-_SCHEMA: Schema = {"$ref": "#/$defs/schema"}
-_SCHEMAS: Schema = {"type": "array", "items": _SCHEMA, "minItems": 1}
-_NAMED_SCHEMAS: Schema = {"type": "object", "additionalProperties": _SCHEMA}
-_COUNT: Schema = {"type": "integer", "minimum": 0}
-_NUMBER: Schema = {"type": "number"}
-_ANYTHING: Schema = {}
-KEYWORDS: dict[str, Schema] = {
-    "type": {"anyOf": [{"enum": list(TYPES)}, {"type": "array", "items": {"enum": list(TYPES)}, "minItems": 1}]},
-    "enum": {"type": "array", "minItems": 1},
-    "const": _ANYTHING,
-    **dict.fromkeys(_CHOICES, _SCHEMAS),
-    "$ref": {"type": "string"},
-    "$defs": _NAMED_SCHEMAS,
-    "properties": _NAMED_SCHEMAS,
-    "required": {"type": "array", "items": {"type": "string"}},
-    "additionalProperties": _SCHEMA,
-    "items": _SCHEMA,
-    "pattern": {"type": "string", "maxLength": MAX_CHECKED_PATTERN_CHARACTERS},
-    **dict.fromkeys(("minItems", "maxItems", "minLength", "maxLength"), _COUNT),
-    **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"), _NUMBER),
-    **dict.fromkeys(_NOTES, _ANYTHING),
-}
 _SCHEMA_OF_SCHEMAS: Schema = {
-    **_SCHEMA,
+    **SCHEMA,
     "$defs": {"schema": {"type": ["object", "boolean"], "properties": KEYWORDS, "additionalProperties": False}},
 }
 
@@ -74,7 +51,7 @@ def _meaningless(schema: Any, where: Where, defs: dict[str, Any]) -> Iterator[Vi
     for name in ("properties", "$defs"):
         for key, part in schema.get(name, {}).items():
             yield from _meaningless(part, (*where, name, key), defs)
-    for name in _CHOICES:
+    for name in CHOICES:
         for index, part in enumerate(schema.get(name, ())):
             yield from _meaningless(part, (*where, name, index), defs)
 
@@ -99,6 +76,6 @@ def _same_value(schema: Any, level: int) -> Iterator[str]:
         return
     if "$ref" in schema:
         yield schema["$ref"].rpartition("/")[2]
-    for name in _CHOICES:
+    for name in CHOICES:
         for part in schema.get(name, ()):
             yield from _same_value(part, level + 1)

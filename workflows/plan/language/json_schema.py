@@ -21,6 +21,7 @@ from pydantic_core import SchemaError, SchemaValidator, core_schema
 
 from sennit.workflows.plan.bounded_cache import BoundedCache
 from sennit.workflows.plan.language.problems import Where
+from sennit.workflows.plan.language.schema_keywords import TYPES, Schema
 from sennit.workflows.plan.language.text import (
     did_you_mean,
     format_name,
@@ -51,7 +52,6 @@ _LIMITING = frozenset(
     )
 )
 """The keywords that `_Check._limits` reads."""
-Schema = dict[str, Any]
 Violation = tuple[Where, str]
 OnText = Callable[[Where, str, Schema], Iterator[Violation] | None]
 
@@ -63,15 +63,6 @@ _MAX_FOLLOWED = 16
 """How many `$ref` are followed from one place."""
 _CLASS_CHARACTERS = 20
 """What a class of Unicode counts in a pattern, in characters."""
-TYPES: dict[str, tuple[type, ...]] = {
-    "string": (str,),
-    "integer": (int,),
-    "number": (int, float),
-    "boolean": (bool,),
-    "array": (list, tuple),
-    "object": (dict,),
-    "null": (type(None),),
-}
 _COUNT = re.compile(r"\{([0-9,]*)\}")
 _UNICODE_CLASS = re.compile(r"\\[wWdDpP]")
 _RANGES = (

@@ -4,8 +4,7 @@ import ast
 from collections.abc import Mapping
 from typing import Any
 
-from sennit.workflows.plan.checking.schemas import KEYWORDS
-from sennit.workflows.plan.language.json_schema import TYPES
+from sennit.workflows.plan.language.schema_keywords import KEYWORDS, TYPES
 
 _CHOICES = ("anyOf", "oneOf", "allOf")
 _BOUNDS = (

@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from sennit.workflows.plan.language.json_schema import TYPES, equal, type_of, types_of, violations
+from sennit.workflows.plan.language.json_schema import equal, type_of, types_of, violations
 from sennit.workflows.plan.language.problems import place_of
+from sennit.workflows.plan.language.schema_keywords import TYPES
 from sennit.workflows.plan.limits import MAX_PATTERN_CHARACTERS, MAX_SCHEMA_STEPS
 
 _TYPE = st.sampled_from(list(TYPES))
