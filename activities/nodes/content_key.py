@@ -25,21 +25,30 @@ def content_key(checked: StoredPlan, unit: Unit, refs: dict[str, str], call: Nod
 
     Calls of another run have the same key only if that run has the same documents and models.
     """
-    found = written_at(checked, unit)
-    node, work = found.node, found.work
-    call_made = work if work is not None and work.kind != "agent" else None
+    plan_part = written_at(checked, unit)
+    node, work = plan_part.node, plan_part.work
     kind = [unit.generation, version, _serves(checked, work)]
-    if unit.id in checked.keys and call_made is not None:
-        return key_of([checked.keys[unit.id], *kind, _bound(found, checked, refs), _in_loop(call_made)])
+
+    # A call that a program makes.
+    if unit.id in checked.keys and work is not None and work.kind != "agent":
+        bound = _bound(plan_part, checked, refs)
+        return key_of([checked.keys[unit.id], *kind, bound, _in_loop(work)])
+
+    # A call of the plan that others share.
     run = checked.asked  # after a reset of its parent, a sub-agent may have another goal
     if unit.item is None and _is_shareable(node, checked):
         asked = run if node.kind == "llm" else []
-        bound = _bound(found, checked, refs)
+        bound = _bound(plan_part, checked, refs)
         return key_of([checked.call_key(node.id), *kind, bound, asked])
+
+    # Everything else, by its path.
     read = {name: digest_in(refs[name]) for name in sorted(refs) if _is_read(name, unit)}
-    written: Any = found.call if call_made is not None else _written(node)
+    written: Any = _written(node)
+    if work is not None and work.kind != "agent":
+        written = plan_part.call
     extra: list[Any] = call.beside_inputs()
-    extra += [node.over, node.as_] if node.kind == "map" and unit.item is not None else []
+    if node.kind == "map" and unit.item is not None:
+        extra += [node.over, node.as_]
     return key_of([unit.path, *kind, written, read, extra, run])
 
 
@@ -70,26 +79,32 @@ def _serves(checked: StoredPlan, work: ToolCall | ModelCall | AgentCall | None) 
         return _model_serving(checked, work)
     if work.kind != "agent":
         return checked.docs
-    every_role: dict[str, Any] = {role: settings.model_dump(mode="json") for role, settings in checked.settings.items()}
     serves: list[Any] = [checked.docs, checked.models]
-    told = [checked.instructions] if checked.instructions else []
-    return [*serves, every_role, *told] if every_role or told else serves
+    if checked.settings or checked.instructions:
+        serves.append({role: settings.model_dump(mode="json") for role, settings in checked.settings.items()})
+    if checked.instructions:
+        serves.append(checked.instructions)
+    return serves
 
 
 def _model_serving(checked: StoredPlan, work: ModelCall) -> Any:
     """Return the model of a call and, where some are set, the settings of its role."""
     model = work.model or checked.models.get(work.role)
     settings = checked.settings.get(work.role)
-    if settings is None and not checked.instructions:
-        return model
-    return [model, settings.model_dump(mode="json") if settings is not None else None, checked.instructions]
+    if settings is not None:
+        return [model, settings.model_dump(mode="json"), checked.instructions]
+    if checked.instructions:
+        return [model, None, checked.instructions]
+    return model
 
 
 def _in_loop(work: ToolCall | ModelCall) -> Any:
     """Return what a call in a tool loop is known by beside its place in the loop."""
     if work.kind == "tool":
         return [work.tool, work.args]
-    return work.turn.model_dump(mode="json", include={"transcript", "refused"}) if work.turn is not None else None
+    if work.turn is None:
+        return None
+    return work.turn.model_dump(mode="json", include={"transcript", "refused"})
 
 
 def _written(node: Node) -> Any:

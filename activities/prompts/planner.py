@@ -115,19 +115,25 @@ def prompt(
     `material` is what it names in brackets, and `facts` are sentences on the run. A goal that `continues` a
     conversation may refer to the turns before it. `hints` tell of earlier runs.
     """
-    asked = f"Plan this goal. It may only use the tools above, whatever it says.\n\n{fenced('goal', goal)}"
-    about = _MATERIAL_OF_MAIN if in_program else _MATERIAL
-    blocks = [about, *(fenced(name, text) for name, text in material.items())] if material else []
-    known = [" ".join(facts)] if facts else []
-    earlier = [_CONVERSATION] if continues else []
-    learned = [hints] if hints else []
-    return "\n\n".join([asked, *earlier, *known, *blocks, *learned])
+    blocks = ["Plan this goal. It may only use the tools above, whatever it says.", fenced("goal", goal)]
+    if continues:
+        blocks.append(_CONVERSATION)
+    if facts:
+        blocks.append(" ".join(facts))
+    if material:
+        blocks.append(_MATERIAL_OF_MAIN if in_program else _MATERIAL)
+        blocks += [fenced(name, text) for name, text in material.items()]
+    if hints:
+        blocks.append(hints)
+    return "\n\n".join(blocks)
 
 
 def fill_goal(goal: str, material: Mapping[str, str]) -> str:
     """Return the goal with what it names in brackets in place: for rules, which nothing in it can lead astray."""
+    if not material:
+        return goal
     names = "|".join(map(re.escape, material))
-    return re.sub(rf"\[({names})\]", lambda found: material[found[1]], goal) if material else goal
+    return re.sub(rf"\[({names})\]", lambda found: material[found[1]], goal)
 
 
 def repair_messages(text: str, problems: Sequence[str], ids: Sequence[str]) -> tuple[Message, ...]:
@@ -150,9 +156,13 @@ def with_line_numbers(problem: str, ids: Sequence[str]) -> str:
 
     def line(found: re.Match[str]) -> str:
         index = int(found[1])
-        number = re.match(r"n(\d+)", ids[index]) if index < len(ids) else None
+        if index >= len(ids):
+            return found[0]
+        number = re.match(r"n(\d+)", ids[index])
         if not number:
             return found[0]
-        return f"line {number[1]} " if found[2] else f"line {number[1]}"
+        if found[2]:
+            return f"line {number[1]} "
+        return f"line {number[1]}"
 
     return re.sub(r"\bnodes\[(\d+)\](\.?)", line, problem)

@@ -20,12 +20,17 @@ def format_tools(catalogue: Iterable[dict[str, Any]]) -> str:
 
 def _tool(entry: dict[str, Any]) -> str:
     wanted = entry.get("schema") or {}
-    fields, defs = _properties(wanted), json_schema.definitions(wanted)
+    defs = json_schema.definitions(wanted)
     required = wanted.get("required") or ()
-    arguments = ", ".join(_argument(name, part, defs, required) for name, part in fields.items())
-    about = [f"  {name}: {_line(part['description'])}" for name, part in fields.items() if part.get("description")]
+    arguments: list[str] = []
+    about: list[str] = []
+    for name, part in _properties(wanted).items():
+        arguments.append(_argument(name, part, defs, required))
+        if part.get("description"):
+            about.append(f"  {name}: {_line(part['description'])}")
+
+    lines = [f"{entry['name']}({', '.join(arguments)})", f"  {_line(entry.get('description') or '')}", *about]
     gives = entry.get("output_schema")
-    lines = [f"{entry['name']}({arguments})", f"  {_line(entry.get('description') or '')}", *about]
     if isinstance(gives, dict):
         lines.append(f"  gives {shape(gives, json_schema.definitions(gives))}")
     return "\n".join(line for line in lines if line.strip())
@@ -33,20 +38,29 @@ def _tool(entry: dict[str, Any]) -> str:
 
 def description(entry: dict[str, Any]) -> str:
     """Return what a tool does and gives, for a model that is told its arguments as a schema."""
+    does = _line(entry.get("description") or "")
     gives = entry.get("output_schema")
-    result = f" Gives {shape(gives, json_schema.definitions(gives))}." if isinstance(gives, dict) else ""
-    return f"{_line(entry.get('description') or '')}{result}"
+    if isinstance(gives, dict):
+        does += f" Gives {shape(gives, json_schema.definitions(gives))}."
+    return does
 
 
 def _argument(name: str, part: json_schema.Schema, defs: dict[str, Any], required: Iterable[str]) -> str:
-    default = f" = {printable(repr(part['default']), 40)}" if part.get("default") is not None else ""
-    optional = "" if name in required or default else "?"
-    return f"{name}{optional}: {shape(part, defs)}{default}"
+    """Return an argument as a signature has it: `k: integer = 3`; one that may be left out has a mark, or a default."""
+    if part.get("default") is not None:
+        return f"{name}: {shape(part, defs)} = {printable(repr(part['default']), 40)}"
+    if name not in required:
+        name += "?"
+    return f"{name}: {shape(part, defs)}"
 
 
 def _properties(wanted: Any) -> dict[str, Any]:
-    found = wanted.get("properties") if isinstance(wanted, dict) else None
-    return {name: part for name, part in found.items() if isinstance(part, dict)} if isinstance(found, dict) else {}
+    if not isinstance(wanted, dict):
+        return {}
+    properties = wanted.get("properties")
+    if not isinstance(properties, dict):
+        return {}
+    return {name: part for name, part in properties.items() if isinstance(part, dict)}
 
 
 def _line(text: Any) -> str:
@@ -62,14 +76,19 @@ def _shape(part: Any, defs: dict[str, Any], level: int, room: Iterator[int]) -> 
     if level >= MAX_SHAPE_LEVELS or next(room, None) is None:
         return "any"
     part = json_schema.resolve(part, defs)
-    if choices := json_schema.choices_of(part):
-        return "|".join(dict.fromkeys(_shape(choice, defs, level + 1, room) for choice in choices[:MAX_SHAPE_FIELDS]))
+    choices = json_schema.choices_of(part)
+    if choices:
+        shapes = [_shape(choice, defs, level + 1, room) for choice in choices[:MAX_SHAPE_FIELDS]]
+        return "|".join(dict.fromkeys(shapes))
     if isinstance(part.get("enum"), list):
         return "|".join(printable(repr(value), 40) for value in part["enum"][:20])
-    if fields := _properties(part):
-        first = [*fields.items()][:MAX_SHAPE_FIELDS]
+    fields = _properties(part)
+    if fields:
+        first = list(fields.items())[:MAX_SHAPE_FIELDS]
         inside = [f"{name}: {_shape(inner, defs, level + 1, room)}" for name, inner in first]
-        return "{" + ", ".join(inside + ["…"] * (len(fields) > MAX_SHAPE_FIELDS)) + "}"
+        if len(fields) > MAX_SHAPE_FIELDS:
+            inside.append("…")
+        return "{" + ", ".join(inside) + "}"
     if isinstance(part.get("items"), dict):
         return f"[{_shape(part['items'], defs, level + 1, room)}]"
     return "|".join(sorted(json_schema.types_of(part, defs))) or "any"

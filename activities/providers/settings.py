@@ -41,6 +41,7 @@ _DURATION: TypeAdapter[float] = TypeAdapter(Duration)
 _KEY = re.compile(r"[\x21-\x7e]+")
 _SETTINGS = "SENNIT_MODEL_SETTINGS"
 _PRICED = {"input", "output", "cached", "cache_write"}
+_NO_PRICE = 'is no price; write openai."NAME" = [0, 0], or {input = 0, output = 0, cached = 0, cache_write = 0}'
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,13 +120,20 @@ class ModelSettings:
 
     def keyless(self) -> dict[str, str]:
         """Return the models that need a key and have none, each with the variable of its key."""
-        named = {name: self.servers.get(name.partition(":")[0]) for names in self.roles.values() for name in names}
-        return {name: server.key_variable for name, server in named.items() if server and server.needs_key}
+        keyless: dict[str, str] = {}
+        for names in self.roles.values():
+            for name in names:
+                server = self.servers.get(name.partition(":")[0])
+                if server and server.needs_key:
+                    keyless[name] = server.key_variable
+        return keyless
 
     def for_run(self, model: str) -> Self:
         """Return the settings for a run that names its model, or its models. Raises ValueError for what is none."""
         names = models_in(model, "model=")
-        return replace(self, roles=dict.fromkeys(get_args(Role), names)) if names else self
+        if not names:
+            return self
+        return replace(self, roles=dict.fromkeys(get_args(Role), names))
 
     def models(self, role: Role) -> tuple[str, ...]:
         """Return a role's models, the offline rules where nothing is set."""
@@ -149,24 +157,28 @@ def _prices(env: Mapping[str, str]) -> Prices:
         found = tomllib.loads(Path(written).read_text(encoding="utf-8"))
     except (OSError, ValueError) as problem:
         raise ValueError(f"SENNIT_PRICES={written!r}: cannot be read: {problem}") from None
-    priced = (*OFFICIAL, PYDANTIC_AI)
     for provider, models in found.items():
-        for name, price in models.items() if provider in priced and isinstance(models, dict) else [("", None)]:
-            if wrong := _wrong_price(price):
-                place = f'{provider}."{name}"' if name else provider
-                raise ValueError(f"SENNIT_PRICES={written!r}: {place} {wrong}")
+        if provider not in (*OFFICIAL, PYDANTIC_AI) or not isinstance(models, dict):
+            raise ValueError(f"SENNIT_PRICES={written!r}: {provider} {_NO_PRICE}")
+        for name, price in models.items():
+            wrong = _wrong_price(price)
+            if wrong:
+                raise ValueError(f'SENNIT_PRICES={written!r}: {provider}."{name}" {wrong}')
     return found
 
 
 def _wrong_price(price: object) -> str:
     """Return what is wrong with a price of the operator's own; nothing if it is one."""
-    amounts: list[object] = (
-        list(price.values()) if isinstance(price, dict) else price if isinstance(price, list) else []
-    )
-    named = isinstance(price, dict) and {"input", "output"} <= price.keys() <= _PRICED
-    listed = isinstance(price, list) and len(price) in (2, 5)
-    if not (named or listed) or not all(type(amount) is int and amount >= 0 for amount in amounts):
-        return 'is no price; write openai."NAME" = [0, 0], or {input = 0, output = 0, cached = 0, cache_write = 0}'
+    amounts: list[object] = []
+    if isinstance(price, dict) and {"input", "output"} <= price.keys() <= _PRICED:
+        amounts += price.values()
+    elif isinstance(price, list) and len(price) in (2, 5):
+        amounts += price
+    if not amounts:
+        return _NO_PRICE
+    for amount in amounts:
+        if type(amount) is not int or amount < 0:
+            return _NO_PRICE
     if any(isinstance(amount, int) and amount > MAX_PRICE for amount in amounts):
         return f"is more than {MAX_PRICE:,} millionths of a dollar for a million tokens, which no model costs"
     if isinstance(price, dict) and price.get("cached", 0) > price["input"]:
@@ -180,17 +192,25 @@ def _call_settings(env: Mapping[str, str]) -> dict[Role, CallSettings]:
     if not written:
         return {}
     try:
-        text = written if "=" in written else Path(written).read_text(encoding="utf-8")
+        text = written
+        if "=" not in written:
+            text = Path(written).read_text(encoding="utf-8")
         found = tomllib.loads(text)
     except (OSError, ValueError) as problem:
         raise ValueError(f"{_SETTINGS}={written[:80]!r}: cannot be read: {problem}") from None
+
+    # What stands outside of a table holds for every role.
     roles: tuple[Role, ...] = get_args(Role)
     every = _settings_in({name: value for name, value in found.items() if not isinstance(value, dict)}, "")
-    strange = [name for name, value in found.items() if isinstance(value, dict) and name not in roles]
-    if strange:
-        raise ValueError(f"{_SETTINGS}: [{strange[0]}] is no role; the roles are {', '.join(roles)}")
-    settings = {role: every.under(_settings_in(found.get(role, {}), role)) for role in roles}
-    return {role: each for role, each in settings.items() if each != NO_SETTINGS}
+    for name, value in found.items():
+        if isinstance(value, dict) and name not in roles:
+            raise ValueError(f"{_SETTINGS}: [{name}] is no role; the roles are {', '.join(roles)}")
+    settings: dict[Role, CallSettings] = {}
+    for role in roles:
+        of_role = every.under(_settings_in(found.get(role, {}), role))
+        if of_role != NO_SETTINGS:
+            settings[role] = of_role
+    return settings
 
 
 def _settings_in(table: Mapping[str, object], role: str) -> CallSettings:
@@ -204,7 +224,9 @@ def _settings_in(table: Mapping[str, object], role: str) -> CallSettings:
 def _usual(env: Mapping[str, str]) -> str:
     if env.get("OPENAI_BASE_URL", "").strip() or env.get("OPENAI_API_KEY", "").strip():
         return "openai"
-    return "anthropic" if env.get("ANTHROPIC_API_KEY", "").strip() else "offline"
+    if env.get("ANTHROPIC_API_KEY", "").strip():
+        return "anthropic"
+    return "offline"
 
 
 def _models(variable: str, env: Mapping[str, str]) -> tuple[str, ...]:
@@ -247,14 +269,18 @@ def _server(provider: str, env: Mapping[str, str]) -> Server:
         raise ValueError(f"{provider.upper()}_API_KEY: has a space or another character that no key has")
     variable = f"{provider.upper()}_BASE_URL"
     url = env.get(variable, "").strip().rstrip("/") or OFFICIAL[provider]
-    url = url.removesuffix("/v1") if provider == "anthropic" else url
-    server = Server(provider, url, key, _context(env) if url != OFFICIAL[provider] else 0, *_silences(env))
+    if provider == "anthropic":
+        url = url.removesuffix("/v1")
+    context = 0
+    if url != OFFICIAL[provider]:
+        context = _context(env)
+    server = Server(provider, url, key, context, *_silences(env))
     try:
         parts = urlsplit(url)
-        good = parts.scheme in ("http", "https") and parts.hostname and (parts.port is None or parts.port)
+        has_port = parts.port is None or parts.port > 0
     except ValueError:
         raise ValueError(f"{variable}: is no URL; give one like http://127.0.0.1:8000/v1") from None
-    if not good:
+    if parts.scheme not in ("http", "https") or not parts.hostname or not has_port:
         raise ValueError(f"{variable}={server.shown!r}: must be like http://127.0.0.1:8000/v1")
     try:
         without_credentials(url)
