@@ -10,6 +10,7 @@ from sennit.activities.limits import (
     MAX_SHAPE_PARTS,
 )
 from sennit.workflows.plan.language import json_schema
+from sennit.workflows.plan.language.schema_keywords import Schema
 from sennit.workflows.plan.language.text import printable
 
 
@@ -45,7 +46,7 @@ def description(entry: dict[str, Any]) -> str:
     return does
 
 
-def _argument(name: str, part: json_schema.Schema, defs: dict[str, Any], required: Iterable[str]) -> str:
+def _argument(name: str, part: Schema, defs: dict[str, Any], required: Iterable[str]) -> str:
     """Return an argument as a signature has it: `k: integer = 3`; one that may be left out has a mark, or a default."""
     if part.get("default") is not None:
         return f"{name}: {shape(part, defs)} = {printable(repr(part['default']), 40)}"

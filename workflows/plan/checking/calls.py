@@ -7,10 +7,11 @@ from sennit.workflows.plan.checking.output_types import Tools
 from sennit.workflows.plan.checking.symbols import SymbolTable
 from sennit.workflows.plan.language import json_schema
 from sennit.workflows.plan.language.dependencies import works_of
-from sennit.workflows.plan.language.json_schema import Schema, Violation
+from sennit.workflows.plan.language.json_schema import Violation
 from sennit.workflows.plan.language.nodes import Instead, MapNode, ModelCall, Node, ToolCall
 from sennit.workflows.plan.language.problems import Problem, Where, no_such_tool
 from sennit.workflows.plan.language.references import parse_reference, references_in
+from sennit.workflows.plan.language.schema_keywords import Schema
 from sennit.workflows.plan.language.text import format_name
 from sennit.workflows.plan.limits import MAX_PATTERN_CHARACTERS
 

@@ -17,11 +17,12 @@ from sennit.workflows.plan.language.nodes import (
     ToolCall,
 )
 from sennit.workflows.plan.language.references import Reference, Step, parse_reference
+from sennit.workflows.plan.language.schema_keywords import Schema
 from sennit.workflows.plan.language.text import did_you_mean, format_name, format_names
 
 _MAX_CHOICES = 20
 Tools = dict[str, dict[str, Any]]
-Found = tuple[json_schema.Schema | None, str | None]
+Found = tuple[Schema | None, str | None]
 
 
 class OutputTypes:
@@ -137,14 +138,14 @@ class OutputTypes:
         return (self._tools.get(call.tool) or {}).get("output_schema")
 
 
-def schema_of_input(spec: InputSpec) -> json_schema.Schema:
+def schema_of_input(spec: InputSpec) -> Schema:
     """Return the schema of a declared input; one whose default is null may be null."""
     if "default" in spec.model_fields_set and spec.default is None:
         return {"type": [spec.type, "null"]}
     return {"type": spec.type}
 
 
-def _into(here: json_schema.Schema, step: Step, defs: dict[str, Any]) -> tuple[Any, str | None]:
+def _into(here: Schema, step: Step, defs: dict[str, Any]) -> tuple[Any, str | None]:
     """Follow one step of a path through a schema: (schema or None when unknown, sentence when impossible)."""
     choices = json_schema.choices_of(here)
     if choices:
@@ -184,7 +185,7 @@ def _wrong_in_all(choices: list[Any], step: Step, defs: dict[str, Any]) -> str |
     return max(sentences, key=lambda sentence: sentence.startswith("has"))
 
 
-def _into_object(here: json_schema.Schema, step: str) -> tuple[Any, str | None]:
+def _into_object(here: Schema, step: str) -> tuple[Any, str | None]:
     properties = here.get("properties")
     if not isinstance(properties, dict) or not properties:
         return None, None

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from sennit.workflows.plan.language.dag import first_cycle
-from sennit.workflows.plan.language.json_schema import Schema, Violation, compile_pattern, violations
+from sennit.workflows.plan.language.json_schema import Violation, compile_pattern, violations
 from sennit.workflows.plan.language.problems import Where
-from sennit.workflows.plan.language.schema_keywords import CHOICES, KEYWORDS, SCHEMA
+from sennit.workflows.plan.language.schema_keywords import CHOICES, KEYWORDS, SCHEMA, Schema
 from sennit.workflows.plan.language.text import format_name, format_names, format_value
 from sennit.workflows.plan.limits import MAX_JSON_LEVELS
 

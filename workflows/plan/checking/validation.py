@@ -11,7 +11,7 @@ from sennit.workflows.plan.checking.symbols import SymbolTable
 from sennit.workflows.plan.language import dependencies
 from sennit.workflows.plan.language.dag import first_cycle, format_path
 from sennit.workflows.plan.language.facts import FactTooLarge, facts_of, facts_of_conditions
-from sennit.workflows.plan.language.json_schema import Schema, violations
+from sennit.workflows.plan.language.json_schema import violations
 from sennit.workflows.plan.language.nodes import (
     RESERVED_IDS,
     Fallback,
@@ -25,6 +25,7 @@ from sennit.workflows.plan.language.nodes import (
 from sennit.workflows.plan.language.parser import parse_plan
 from sennit.workflows.plan.language.problems import Problem, Where
 from sennit.workflows.plan.language.references import malformed_in, parse_reference, references_in
+from sennit.workflows.plan.language.schema_keywords import Schema
 from sennit.workflows.plan.language.text import format_name, format_names, format_value
 from sennit.workflows.plan.limits import MAX_EDGES, MAX_MAPPED_AGENTS, MAX_NODE_FACTS, MAX_PLAN_PROBLEMS
 

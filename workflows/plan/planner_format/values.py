@@ -8,12 +8,12 @@ from math import isfinite
 from typing import Any
 from warnings import catch_warnings, simplefilter
 
-from sennit.workflows.plan.language import json_schema
+from sennit.workflows.plan.language.schema_keywords import Schema
 from sennit.workflows.plan.language.text import format_name, format_value
 from sennit.workflows.plan.planner_format.call_text import DOLLAR, with_dollars
 from sennit.workflows.plan.planner_format.json_text import Unreadable
 
-Tools = Mapping[str, json_schema.Schema]
+Tools = Mapping[str, Schema]
 _NODE = re.compile(r"n\d{1,9}", re.ASCII)
 _CONSTANTS = {"true": True, "false": False, "null": None}
 _NOT_IN_EXPRESSIONS = (

@@ -13,6 +13,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from sennit.workflows.plan.language import json_schema
+from sennit.workflows.plan.language.schema_keywords import Schema
 from sennit.workflows.plan.language.text import TURN_ENDS, format_value
 from sennit.workflows.plan.planner_format.call_text import CallText
 from sennit.workflows.plan.planner_format.json_calls import JsonCall, call_in
@@ -419,7 +420,7 @@ def _unreadable(text: str, why: str = "") -> Unreadable:
     return Unreadable(f"{format_value(text[:80])} looks like a call of a tool, and cannot be read{why}")
 
 
-def _typed(text: str, name: str, schema: json_schema.Schema, is_text: str | None) -> Any:
+def _typed(text: str, name: str, schema: Schema, is_text: str | None) -> Any:
     """Return an argument as its type wants it: a text as it was written, all else as JSON."""
     fields = schema.get("properties") or {}
     types = json_schema.types_of(fields.get(name), json_schema.definitions(schema)) or ("string",)

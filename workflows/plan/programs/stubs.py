@@ -5,7 +5,8 @@ from keyword import iskeyword
 from typing import Any, get_args
 
 from sennit.workflows.plan.language.call_settings import Effort
-from sennit.workflows.plan.language.json_schema import Schema, definitions, resolve
+from sennit.workflows.plan.language.json_schema import definitions, resolve
+from sennit.workflows.plan.language.schema_keywords import Schema
 from sennit.workflows.plan.language.text import one_line
 from sennit.workflows.plan.programs.vocabulary import ROLES
 
