@@ -18,7 +18,8 @@ NAME_MARK = "# ==== main: {} ===="
 """Stands behind a program that was read from a file, with the name of that."""
 OLD_BUNDLE = (
     "an older version of Sennit has joined this script from its files, with other names for what modules define: "
-    "give the run its file again with `sennit edit RUN FILE.py`; calls that have ended are not made again"
+    "give the run its file again with `sennit edit RUN FILE.py`, or a fork with `--with FILE.py`; calls that have ended "
+    "are not made again"
 )
 _PACKAGE = "__init__.py"
 _MARKED = re.compile(r"^# ==== file: ((?:[^\W\d]\w*/)*[^\W\d]\w*\.py) ====$", re.MULTILINE)

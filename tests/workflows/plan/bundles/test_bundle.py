@@ -397,7 +397,7 @@ def test_the_top_of_each_module_is_tried_before_a_run() -> None:
 def test_a_bundle_of_an_older_version_is_named() -> None:
     script = "pass  # import a\n\nasync def main():\n    return a__f()\n# ==== a.py ====\ndef a__f():\n    return 1\n"
     [problem] = problems_in(script, {})
-    assert "older version of Sennit" in problem.message
+    assert problem.message.startswith("an older version of Sennit has joined this script from its files")
     assert "sennit edit RUN FILE.py" in problem.message
 
 
