@@ -18,7 +18,7 @@ NAME_MARK = "# ==== main: {} ===="
 """Stands behind a program that was read from a file, with the name of that."""
 OLD_BUNDLE = (
     "an older version of Sennit has joined this script from its files, with other names for what modules define: "
-    "give the run its file again with `sennit edit RUN FILE.py`, or a fork with `--with FILE.py`; calls that have ended "
+    "give the run its file again with `sennit edit RUN FILE.py`, a fork with `--with FILE.py`; calls that have ended "
     "are not made again"
 )
 _PACKAGE = "__init__.py"
