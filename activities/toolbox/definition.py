@@ -167,8 +167,7 @@ class Tool:
             return await place.call(self, self.check(arguments))
         if place is not None:
             place.leave()
-        works_in_folders = any(as_workspace(value) is not None for value in arguments.values())
-        if isolated and self._can_be_sent and not works_in_folders:  # another process has no artifact store
+        if isolated and self._can_be_sent and not _name_workspace(arguments):  # another process has no artifact store
             quiet, sent = (
                 replace(
                     context,
@@ -285,6 +284,11 @@ class Tool:
         except ValidationError as error:
             place, problem = first_error(error, self.schema.get("properties", ()))
             raise ToolArgumentError(problem, tool=self.name, field=place) from None
+
+
+def _name_workspace(arguments: Any) -> bool:
+    """Whether arguments, which nobody has checked yet, name a workspace."""
+    return isinstance(arguments, dict) and any(as_workspace(value) is not None for value in arguments.values())
 
 
 _TYPE_BYTES: Final = 32_768
