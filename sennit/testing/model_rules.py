@@ -119,7 +119,8 @@ class Rule:
             return False
         if callable(self.match):
             return self.match(asked)
-        return re.search(self.match, asked.text, re.DOTALL) is not None
+        found = re.search(self.match, asked.text, re.DOTALL)
+        return found is not None
 
     def reply(self, asked: Asked) -> Reply:
         """Return the next reply."""

@@ -123,7 +123,8 @@ class _Exchange:
             return False
         method, path, _ = line.decode().split()
         headers = await self._headers()
-        body = await self._reader.readexactly(int(headers.get("content-length", "0")))
+        length = int(headers.get("content-length", "0"))
+        body = await self._reader.readexactly(length)
         self._server.paths.append(f"{method} {path}")
         path = path.partition("?")[0]
 
@@ -266,9 +267,11 @@ class _Exchange:
         if fault == "bomb":
             # Only the first block has the head of gzip; all others are packed alike.
             packer = zlib.compressobj(wbits=31)
-            first = packer.compress(block) + packer.flush(zlib.Z_FULL_FLUSH)
-            following = packer.compress(block) + packer.flush(zlib.Z_FULL_FLUSH)
-            self._writer.write(first + following * blocks)
+            head = packer.compress(block)
+            head += packer.flush(zlib.Z_FULL_FLUSH)
+            following = packer.compress(block)
+            following += packer.flush(zlib.Z_FULL_FLUSH)
+            self._writer.write(head + following * blocks)
             await self._writer.drain()
             return False
         for _ in range(blocks):

@@ -6,7 +6,7 @@ from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NoReturn, cast
+from typing import Any, cast
 
 from sennit.activities.llm.models import Models
 from sennit.activities.nodes.context import NodeContext, NodeOutput
@@ -26,7 +26,7 @@ from sennit.activities.toolbox.definition import Tool
 from sennit.activities.toolbox.errors import ToolArgumentError
 from sennit.testing.clock import VirtualLoop
 from sennit.testing.play import PREFIX, RUN, Play
-from sennit.testing.program import Fake, checked_value, missing, run_async
+from sennit.testing.program import Fake, checked_value, fake_of, run_async
 from sennit.workflows.messages.contracts import ConcludeCall, PrepareCall
 from sennit.workflows.messages.request import RunRequest
 from sennit.workflows.messages.result import RunReport
@@ -146,11 +146,11 @@ def _faked(loop: VirtualLoop, tool: Tool, fakes: Mapping[str, Fake]) -> Tool:
     if tool.effect == "pure" and tool.name not in fakes:
         return tool
 
-    def absent(**_: Any) -> NoReturn:
-        missing(tool.name, fakes)
+    def call(**arguments: Any) -> Any:  # a fake is only missed when the plan calls it
+        return fake_of(tool.name, fakes)(**arguments)
 
     parts = {field.name: getattr(tool, field.name) for field in fields(tool)}
-    parts["function"] = partial(loop.in_its_time, fakes.get(tool.name, absent))
+    parts["function"] = partial(loop.in_its_time, call)
     parts["preview"] = None
     return _FakeTool(**parts)
 
@@ -186,7 +186,7 @@ class _Words:
 
     async def run(self, context: NodeContext, work: ModelCall) -> NodeOutput:
         prompt = str(context.binder.bound(f"{work.prompt} ")).rstrip()
-        fake = self._fakes.get("llm") or missing("llm", self._fakes)
+        fake = fake_of("llm", self._fakes)
         value = await self._loop.in_its_time(fake, prompt, role=work.role, node=context.unit.path)
         if work.output_schema is not None:
             checked_value(value, work.output_schema, f"the fake of `llm` for {context.unit.path}")

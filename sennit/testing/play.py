@@ -10,7 +10,7 @@ from sennit.activities.nodes.error_mapping import failure
 from sennit.activities.nodes.group import GroupRun
 from sennit.activities.nodes.runner import NodeRunner
 from sennit.testing.clock import VirtualLoop
-from sennit.testing.program import Fake, WrongFake, checked_value, missing
+from sennit.testing.program import Fake, WrongFake, checked_value, fake_of
 from sennit.workflows.messages.activity_options import pause_after
 from sennit.workflows.messages.contracts import GroupReply, NodeReply
 from sennit.workflows.messages.node_calls import AgentNodeCall, NodeCall, WriteNodeCall
@@ -81,7 +81,8 @@ class Play:
             raise WrongFake("nothing runs and nobody decides: the run would wait for ever")
         wait = None
         if due is not None:
-            wait = max(0.0, due / 1000 - self._loop.time())
+            left = due / 1000 - self._loop.time()
+            wait = max(0.0, left)
         if tasks:
             await asyncio.wait(tasks, timeout=wait, return_when=asyncio.FIRST_COMPLETED)
         else:
@@ -171,7 +172,7 @@ class Play:
     async def _with_answer(self, call: AgentNodeCall) -> NodeCall:
         """Have the fake `agent` answer the goal of a sub-agent."""
         asked = await self._runner.subagent_request(PREFIX, call)
-        fake = self._fakes.get("agent") or missing("agent", self._fakes)
+        fake = fake_of("agent", self._fakes)
         answer = await self._loop.in_its_time(fake, asked.request["goal"], node=parse_unit(call.nodes[0]).path)
         return call.model_copy(update={"report": {"status": "done", "answer": answer}})
 
@@ -222,13 +223,13 @@ class Play:
             return await decision
 
     async def _answer(self, unit: int, question: str) -> Event:
-        fake = self._fakes.get("ask") or missing("ask", self._fakes)
+        fake = fake_of("ask", self._fakes)
         value = await self._loop.in_its_time(fake, question, node=self._state.path(unit))
         checked_value(value, self._state.spec_of(unit).schema, "the fake of `ask`")
         return Answered(unit, value)
 
     async def _approve(self, unit: int, shown: str) -> Event:
-        fake = self._fakes.get("approve") or missing("approve", self._fakes)
+        fake = fake_of("approve", self._fakes)
         word = await self._loop.in_its_time(fake, shown, node=self._state.path(unit))
         if isinstance(word, Mapping):
             return ApprovalDecided(unit, True, args=dict(word))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from sennit.activities.programs.interpreter import Interpreter
 from sennit.activities.programs.material import CallLimits
@@ -46,9 +46,12 @@ class WrongFake(Exception):
     """A fake is missing, or returned what the schema of its call does not allow."""
 
 
-def missing(name: str, fakes: Mapping[str, Fake], who: str = "the plan") -> NoReturn:
-    """Raise WrongFake for a fake that is not there."""
-    raise WrongFake(f"{who} needs `{name}`: give a fake for it{did_you_mean(name, fakes)}")
+def fake_of(name: str, fakes: Mapping[str, Fake], who: str = "the plan") -> Fake:
+    """Return a fake. Raises WrongFake if it is not there."""
+    fake = fakes.get(name)
+    if fake is None:
+        raise WrongFake(f"{who} needs `{name}`: give a fake for it{did_you_mean(name, fakes)}")
+    return fake
 
 
 def checked_value(value: Any, schema: dict[str, Any] | None, whose: str, which: str = "its schema") -> None:
@@ -236,7 +239,8 @@ class _Program:
                         end = await self._faked(node, call)
         except TimeoutError:
             end = Ended(error=("TimeoutError", f"more than {seconds:g} s"))
-        return replace(end, at=round(_now(loop).timestamp() * 1000))
+        seconds_now = _now(loop).timestamp()
+        return replace(end, at=round(seconds_now * 1000))
 
     async def _faked(self, node: Node, call: Call) -> Ended:
         """Return what the fake of a call returns, or how its last attempt failed. Raises WrongFake."""
@@ -289,4 +293,4 @@ class _Program:
         return mapped(value, lambda ref: decode(self._around.bodies[ref.digest]))
 
     def _fake(self, name: str, call: Call) -> Fake:
-        return self._fakes.get(name) or missing(name, self._fakes, f"line {call.line} of the script")
+        return fake_of(name, self._fakes, f"line {call.line} of the script")
