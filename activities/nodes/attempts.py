@@ -170,11 +170,19 @@ class Attempts:
     def _check(self, sent: Usage) -> None:
         """Let the first call through, as the scheduler has, and every further one that can be sent and answered."""
         after = self.spent.plus(sent)
-        short = [name for name, left in self.left.items() if getattr(after, name) >= left + (name == "calls")]
-        if any(self.spent) and short:
-            used = ", ".join(f"{name} {_used_of(name, getattr(self.spent, name), self.left[name])}" for name in short)
+        if not any(self.spent):
+            return
+        short: list[str] = []
+        for name, left in self.left.items():
+            most = left
+            if name == "calls":  # the last call may still be made; of the others, something must be left for the reply
+                most += 1
+            if getattr(after, name) >= most:
+                used = getattr(self.spent, name)
+                short.append(f"{name} {_used_of(name, used, left)}")
+        if short:
             raise BudgetExceeded(
-                f"the budget does not cover another attempt: earlier attempts used {used} that were left; "
+                f"the budget does not cover another attempt: earlier attempts used {', '.join(short)} that were left; "
                 "raise the budget and retry the node"
             )
 
@@ -189,12 +197,20 @@ class Attempts:
         """Return the failure of this attempt: final if it was the last of its own, which a refusal never is."""
         is_put_off = isinstance(error, ProviderError) and not error.is_attempt
         is_left = isinstance(error, OtherPython)
-        self.refused += is_put_off or is_left
-        paid = error if isinstance(error, ProviderError | SubAgentFailed) else None
-        self.spent, self.open = self.spent.plus(paid.usage if paid is not None else self.open), NO_USAGE
+        if is_put_off or is_left:
+            self.refused += 1
+        used = self.open
+        if isinstance(error, ProviderError | SubAgentFailed):
+            used = error.usage
+        self.spent = self.spent.plus(used)
+        self.open = NO_USAGE
+
+        # The next attempt reads from the heartbeat what was wrong with this one.
+        self.status = _FAILED
         if isinstance(error, SchemaMismatch | BadReply | OutputCut):
             self.fault = message_of(error)
-        self.status = f"{_FAILED}\n{self.fault}" if self.fault else _FAILED
+        if self.fault:
+            self.status = f"{_FAILED}\n{self.fault}"
         activity.heartbeat(*self.beat())
         spent = self.spent.plus(self.cut)
         wait: float | None
@@ -222,7 +238,9 @@ class Attempts:
 
 
 def _used_of(name: str, used: int, left: int) -> str:
-    return f"${dollars(used):g} of ${dollars(left):g}" if name == "cost" else f"{used:,} of {left:,}"
+    if name == "cost":
+        return f"${dollars(used):g} of ${dollars(left):g}"
+    return f"{used:,} of {left:,}"
 
 
 async def _record_heartbeat(*details: Any) -> None:
@@ -251,8 +269,10 @@ def beating(details: Callable[[], tuple[Any, ...]]) -> Iterator[None]:
 
     def beat() -> None:
         beat_later()
-        found = details()
-        activity.heartbeat(*((redact(wait.problem)[:200], *found[1:]) if wait.problem else found))
+        told = details()
+        if wait.problem:
+            told = (redact(wait.problem)[:200], *told[1:])
+        activity.heartbeat(*told)
 
     beat_later()
     with store_wait() as wait, by_server_time():

@@ -5,6 +5,7 @@ tools may say more.
 """
 
 from datetime import timedelta
+from typing import Any
 
 from pydantic import ValidationError
 from temporalio.exceptions import ApplicationError
@@ -110,10 +111,16 @@ def message_of(error: BaseException) -> str:
     """Return the sentence, on one line of printable text, without this worker's secrets: what a library says may
     repeat them. An exception that nobody meant as an answer says where in a tool's own code it came from.
     """
-    most = error.longest if isinstance(error, ToolError) else MAX_FAILURE_CHARACTERS
+    most = MAX_FAILURE_CHARACTERS
+    if isinstance(error, ToolError):
+        most = error.longest
     text = both_ends(redact(str(error)), most) or kind_of(error)
-    place = "" if _is_ours(error) else stack_of(error).place
-    return f"{both_ends(text, MAX_FAILURE_CHARACTERS - len(place) - 3)} ({place})" if place else text
+    if _is_ours(error):
+        return text
+    place = stack_of(error).place
+    if not place:
+        return text
+    return f"{both_ends(text, MAX_FAILURE_CHARACTERS - len(place) - 3)} ({place})"
 
 
 def _is_ours(error: BaseException) -> bool:
@@ -138,15 +145,19 @@ def failure(
     """
     if isinstance(error, ApplicationError):
         return error
-    asked = error.retry_after if isinstance(error, ProviderError | ToolError) else None
-    after = asked if asked is not None else wait
+    if isinstance(error, ProviderError | ToolError) and error.retry_after is not None:
+        wait = error.retry_after
+    delay = None
+    if wait is not None:
+        delay = timedelta(seconds=max(wait, 0.001))
+    details: list[Any] = [attempt, spent]
+    if isinstance(error, ProgramFailed) and error.log:
+        details.append(list(error.log))
     return StackedError(
         message_of(error),
-        attempt,
-        spent,
-        *([list(error.log)] if isinstance(error, ProgramFailed) and error.log else []),
+        *details,
         stack=stack_of(error).text,
         type=kind_of(error),
         non_retryable=final or not retryable(error),
-        next_retry_delay=timedelta(seconds=max(after, 0.001)) if after is not None else None,
+        next_retry_delay=delay,
     )

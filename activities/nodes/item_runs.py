@@ -24,8 +24,9 @@ from sennit.workflows.plan.language.workspaces import takes_workspace
 def apart(checked: StoredPlan, unit: Unit) -> MapNode | None:
     """Return the map of an item that is a run of its own, None for any other unit."""
     node = checked.node(unit.id)
-    is_item = isinstance(node, MapNode) and unit.item is not None
-    return node if is_item and isinstance(node, MapNode) and node.runs_apart else None
+    if unit.item is None or not isinstance(node, MapNode) or not node.runs_apart:
+        return None
+    return node
 
 
 async def item_request(library: ArtifactReader, context: NodeContext, node: MapNode) -> dict[str, Any]:
@@ -38,7 +39,9 @@ async def item_request(library: ArtifactReader, context: NodeContext, node: MapN
     names = read_by_do(node)
     given = {name: context.binder.lookup(name) for name in names if name not in RESERVED_IDS}
     declared = {name: spec.model_dump(mode="json", exclude_unset=True) for name, spec in checked.plan.inputs.items()}
-    inputs = {name: value for name, value in checked.inputs.items() if "input" in names and name in declared}
+    inputs: dict[str, Any] = {}
+    if "input" in names:
+        inputs |= {name: value for name, value in checked.inputs.items() if name in declared}
     plan = plan_of_item(node, given, inputs, declared, checked.goal)
     below = _home_below(context)
     values = [given, inputs]
@@ -99,14 +102,21 @@ def item_output(report: Any, node: MapNode) -> NodeOutput | None:
 
     Raises SubAgentFailed if it has no value for another reason.
     """
-    fields = report if isinstance(report, dict) else {}
-    lines = {line["id"]: line for line in fields.get("nodes") or () if isinstance(line, dict) and "id" in line}
+    fields: dict[str, Any] = report if isinstance(report, dict) else {}
+    lines: dict[str, dict[str, Any]] = {}
+    failed: list[str] = []
+    for line in fields.get("nodes") or ():
+        if isinstance(line, dict) and "id" in line:
+            lines[line["id"]] = line
+            if line.get("status") == "failed":
+                failed.append(f"{line['id']}: {line.get('error')}")
+
+    # The last node of the chain has the value.
     given = [name for name in read_by_do(node) if name not in RESERVED_IDS]
     last = lines.get(name_of_value(node, dict.fromkeys(given)), {})
     usage = usage_in(report)
     if last.get("status") == "succeeded":
         return NodeOutput(fields.get("answer"), usage)
-    failed = [f"{name}: {line.get('error')}" for name, line in lines.items() if line.get("status") == "failed"]
     if not failed and last.get("status") == "skipped":
         return None
     problem = "; ".join(failed[:2]) or fields.get("problem") or "it ended without a value"

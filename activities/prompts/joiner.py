@@ -51,7 +51,12 @@ class Replanning:
     @property
     def first(self) -> int:
         """The number of the first new line."""
-        return 1 + max((int(found[1]) for node in self.nodes if (found := _NUMBERED.match(node))), default=0)
+        latest = 0
+        for node in self.nodes:
+            numbered = _NUMBERED.match(node)
+            if numbered:
+                latest = max(latest, int(numbered[1]))
+        return latest + 1
 
     @property
     def tools(self) -> Tools:

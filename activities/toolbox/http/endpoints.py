@@ -100,10 +100,13 @@ def endpoint_tool(endpoint: Endpoint, secrets: Secrets, where: str) -> Tool:
         raise ToolSetupError(f"{where}.headers: a value is no plain text") from None
 
     async def call(arguments: dict[str, Any], context: ToolContext) -> HttpAnswer:
-        extra = {endpoint.idempotency_header: context.idempotency_key} if endpoint.idempotency_header else {}
         url, body = _filled(endpoint, arguments)
-        kind = {"Content-Type": "application/json"} if body is not None else {}
-        request = Request(endpoint.method, url, {**kind, **headers, **extra}, body)
+        sent = dict(headers)
+        if body is not None:  # an operator may have named another type
+            sent = {"Content-Type": "application/json", **headers}
+        if endpoint.idempotency_header:
+            sent[endpoint.idempotency_header] = context.idempotency_key
+        request = Request(endpoint.method, url, sent, body)
         try:
             async with asyncio.timeout(endpoint.timeout):
                 answer = await exchange(request, endpoint.max_bytes)
@@ -136,18 +139,28 @@ def _filled(endpoint: Endpoint, arguments: dict[str, Any]) -> tuple[str, bytes |
         return quote(text, safe="")
 
     url = _SLOT.sub(value, endpoint.url)
+
+    # What is not in the path is in the query, or in the body; a list stands in the query once for each value.
     rest = {name: argument for name, argument in arguments.items() if name not in in_path}
-    in_query = {
-        name: argument for name, argument in rest.items() if endpoint.method in _IN_URL or name in endpoint.query
-    }
-    lists = {name: argument if isinstance(argument, list) else [argument] for name, argument in in_query.items()}
-    if query := urlencode([(name, _text(each)) for name, argument in lists.items() for each in argument]):
-        url += ("&" if urlsplit(url).query else "?") + query
+    in_query: list[tuple[str, str]] = []
+    in_body: dict[str, Any] = {}
+    for name, argument in rest.items():
+        if endpoint.method in _IN_URL or name in endpoint.query:
+            values = argument if isinstance(argument, list) else [argument]
+            in_query += [(name, _text(single)) for single in values]
+        else:
+            in_body[name] = argument
+    if in_query:
+        url += "&" if urlsplit(url).query else "?"
+        url += urlencode(in_query)
+
     if endpoint.method in _IN_URL:
         return url, None
-    if endpoint.body is not None:
-        return url, json.dumps(rest[endpoint.body]).encode() if endpoint.body in rest else None
-    return url, json.dumps({name: argument for name, argument in rest.items() if name not in in_query}).encode()
+    if endpoint.body is None:
+        return url, json.dumps(in_body).encode()
+    if endpoint.body not in rest:
+        return url, None
+    return url, json.dumps(rest[endpoint.body]).encode()
 
 
 def _text(value: Any) -> str:
