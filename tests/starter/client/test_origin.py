@@ -92,5 +92,5 @@ async def test_the_script_of_an_edit_is_found_also_behind_a_reset(
 
     monkeypatch.setattr(module, "_events", history)
     client = cast("Any", SimpleNamespace(data_converter=DATA_CONVERTER))
-    _, scripts, *_ = await module._read_run(client, "r", "1")
-    assert scripts == {"main": NEW}
+    read = await module._read_run(client, "r", "1")
+    assert read.scripts == {"main": NEW}
