@@ -29,23 +29,44 @@ class ActivityId:
     @property
     def full_path(self) -> str:
         """The path with its generation."""
-        return self.node if self.generation == 1 else f"{self.node}~{self.generation}"
+        if self.generation == 1:
+            return self.node
+        return f"{self.node}~{self.generation}"
 
     def __str__(self) -> str:
-        others = f"+{self.others}" if self.others else ""
-        before = f".{self.work}" if self.work in ("question", "ledger") else ""
-        epoch = f"@{self.epoch}" if self.epoch > 1 else ""
-        behind = ".goal" if self.work == "goal" else ""
-        return f"{self.full_path}{others}{before}{epoch}{behind}"
+        text = self.full_path
+        if self.others:
+            text += f"+{self.others}"
+        if self.work in ("question", "ledger"):
+            text += f".{self.work}"
+        if self.epoch > 1:
+            text += f"@{self.epoch}"
+        if self.work == "goal":
+            text += ".goal"
+        return text
 
 
 def parse_activity_id(text: str) -> ActivityId | None:
     """Return what an id says; None for an activity of the run itself, or of nobody here."""
-    found = _FORM.fullmatch(text)
-    if found is None or text.startswith(RUN):
+    parts = _FORM.fullmatch(text)
+    if parts is None or text.startswith(RUN):
         return None
-    works: tuple[Work, ...] = ("question", "ledger", "goal")
-    work: Work = next((each for each in works if found[each]), "")
-    numbers = (int(found["generation"] or 1), int(found["others"] or 0))
-    parsed = ActivityId(found["node"], *numbers, work, int(found["epoch"] or 1))
-    return parsed if str(parsed) == text else None
+    work: Work = ""
+    if parts["question"]:
+        work = "question"
+    elif parts["ledger"]:
+        work = "ledger"
+    elif parts["goal"]:
+        work = "goal"
+    parsed = ActivityId(
+        node=parts["node"],
+        generation=int(parts["generation"] or 1),
+        others=int(parts["others"] or 0),
+        work=work,
+        epoch=int(parts["epoch"] or 1),
+    )
+
+    # Nobody writes an id in another way than `str` does: one with two kinds of work, or `n1~1`, is none of ours.
+    if str(parsed) != text:
+        return None
+    return parsed

@@ -79,8 +79,10 @@ def working_time(specs: list[NodeSpec], *, item: bool, is_call: bool = True) -> 
     """Return the longest that one node or a group may take once it has started. A write has twice its time, because it
     may have to wait for an earlier attempt.
     """
-    times = 2 if is_call and specs[0].effect == "write" else 1
-    return OVERHEAD + timedelta(milliseconds=times * sum(spec.limit(item=item) for spec in specs))
+    millis = sum(spec.limit(item=item) for spec in specs)
+    if is_call and specs[0].effect == "write":
+        millis *= 2
+    return OVERHEAD + timedelta(milliseconds=millis)
 
 
 def look_up_options(spec: NodeSpec, *, item: bool) -> Options:
@@ -122,7 +124,9 @@ def _attempts(specs: list[NodeSpec]) -> int:
     most = max(spec.attempts for spec in specs)
     if specs[0].kind == "program":
         return most + OTHER_PYTHONS
-    return most + REFUSALS if specs[0].queue.startswith(queues.LLM_PREFIX) else most
+    if specs[0].queue.startswith(queues.LLM_PREFIX):
+        return most + REFUSALS
+    return most
 
 
 def pause_after(attempt: int) -> timedelta:

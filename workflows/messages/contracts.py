@@ -331,10 +331,12 @@ class GroupReply(Message):
         """Return how the units ended; none if this says nothing of one, or is not for that many: no activity of ours
         gives that, so somebody has completed it by hand.
         """
-        says = [
-            each.error or each.ref or each.skipped or each.question or each.page or each.needs for each in self.nodes
-        ]
-        return self.nodes if len(self.nodes) in counts and all(says) else ()
+        if len(self.nodes) not in counts:
+            return ()
+        for node in self.nodes:
+            if not (node.error or node.ref or node.skipped or node.question or node.page or node.needs):
+                return ()
+        return self.nodes
 
 
 class GroupProgress(Message):

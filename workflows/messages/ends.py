@@ -2,6 +2,7 @@
 
 import zlib
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -17,10 +18,13 @@ CallEnd = tuple[str, NodeReply]
 def pack_ends(specs: Sequence[NodeSpec], ends: Mapping[str, NodeReply]) -> str:
     """Return as compressed text how nodes of a page have ended, in that order; "" for none."""
     places = {spec.id: place for place, spec in enumerate(specs)}
-    known = [(name, reply) for name, reply in ends.items() if name in places]
-    if not known:
+    rows: list[list[Any]] = []
+    for name, reply in ends.items():
+        if name in places:
+            fields = reply.model_dump(mode="json", exclude_defaults=True)
+            rows.append([places[name], fields])
+    if not rows:
         return ""
-    rows = [[places[name], reply.model_dump(mode="json", exclude_defaults=True)] for name, reply in known]
     return pack(rows)
 
 
@@ -29,17 +33,29 @@ def unpack_ends(page: ExecutionPlan, text: str) -> list[CallEnd]:
     those of calls that write, two of one node, and that of another step than the next one, which ends last. Ends that
     are taken over from another run may be of any call.
     """
+    if not text:
+        return []
+    specs: list[NodeSpec] = []
+    replies: list[NodeReply] = []
     try:
-        rows = unpack(text, MAX_UNPACKED_ENDS_BYTES) if text else []
-        found = [(page.specs[place], NodeReply.model_validate(fields)) for place, fields in rows]
+        for place, fields in unpack(text, MAX_UNPACKED_ENDS_BYTES):
+            specs.append(page.specs[place])
+            replies.append(NodeReply.model_validate(fields))
     except (ValidationError, TypeError, LookupError, zlib.error) as error:
         raise ValueError(f"these are no ends: {error}") from None
-    ends = {spec.id: reply for spec, reply in found}
-    calls = [spec for spec, _ in found if spec is not page.specs[-1]]
-    says = all(reply.error is not None or reply.ref for reply in ends.values())
-    if not says or len(ends) < len(found) or calls != [spec for spec, _ in found][: len(calls)]:
-        raise ValueError("the ends do not fit the page")
-    made = [spec for spec in calls if not ends[spec.id].taken_over]
-    if any(spec.kind != "tool" or spec.effect == "write" for spec in made):
-        raise ValueError("the page says how something ended that a step does not call")
+
+    # Every end says something, and the step that follows ends behind all calls.
+    ends: dict[str, NodeReply] = {}
+    has_next_step = False
+    for spec, reply in zip(specs, replies, strict=True):
+        is_silent = reply.error is None and not reply.ref
+        if is_silent or has_next_step or spec.id in ends:
+            raise ValueError("the ends do not fit the page")
+        ends[spec.id] = reply
+        has_next_step = spec is page.specs[-1]
+
+    for spec in specs:
+        is_made = spec is not page.specs[-1] and not ends[spec.id].taken_over
+        if is_made and (spec.kind != "tool" or spec.effect == "write"):
+            raise ValueError("the page says how something ended that a step does not call")
     return list(ends.items())

@@ -21,13 +21,19 @@ def llm_queue(model: str) -> str:
 
 def models_in(text: str, where: str = "") -> tuple[str, ...]:
     """Return the names in `openai:NAME,anthropic:NAME`. Raises ValueError that begins with `where`, if one is none."""
-    names = tuple(part.strip() for part in text.split(",") if part.strip())
+    names = _parts(text)
     for name in names:
         provider, colon, model = name.partition(":")
         if provider not in PROVIDERS or (colon and not _MODEL.fullmatch(model)):
             forms = "offline, openai:NAME, anthropic:NAME, pydantic-ai:MAKER:NAME"
             raise ValueError(f"{where}{name!r}: is no model; give {forms}, several with commas between")
-    return names
+    return tuple(names)
+
+
+def _parts(text: str) -> list[str]:
+    """Return what stands between commas, without space around it and without what is empty."""
+    stripped = map(str.strip, text.split(","))
+    return list(filter(None, stripped))
 
 
 def rates_in(text: str, *, providers: Collection[str] | None = None, least: int = 0) -> dict[str, int]:
@@ -37,10 +43,12 @@ def rates_in(text: str, *, providers: Collection[str] | None = None, least: int 
     Raises ValueError with a sentence about the part that is wrong.
     """
     rates: dict[str, int] = {}
-    for part in filter(None, (part.strip() for part in text.split(","))):
-        provider, _, calls = (piece.strip() for piece in part.partition("="))
-        known = re.fullmatch(r"[a-z][\w-]{0,40}", provider) if providers is None else provider in providers
-        if not known or not re.fullmatch(r"[0-9]{1,9}", calls) or int(calls) < least:
+    for part in _parts(text):
+        provider, _, calls = map(str.strip, part.partition("="))
+        is_known = re.fullmatch(r"[a-z][\w-]{0,40}", provider) is not None
+        if providers is not None:
+            is_known = provider in providers
+        if not is_known or not re.fullmatch(r"[0-9]{1,9}", calls) or int(calls) < least:
             raise ValueError(f"{part[:60]!r}: is no rate; give calls a minute, like openai=600,anthropic=50")
         rates[provider] = int(calls)
     return rates

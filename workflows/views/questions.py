@@ -225,7 +225,7 @@ def _failed(state: RunState, unit: int, run: str) -> BlockedOn:
     if state.kind_of(unit) == "program" and state.notes.get(unit, ("",))[0] == PROGRAM_FAILED:
         return _script_error(state, unit, run, error)
 
-    # Whoever repeats a write must say so.
+    # A person who repeats a write must say so.
     example: dict[str, JsonValue] = {"node": state.shown(again)}
     command = ["sennit", "retry", run, state.shown(again)]
     writes = repeated(state, again)

@@ -200,7 +200,7 @@ class PlanCompiler:
         spec.locks = list(locks.items())
         spec.timeout = _milliseconds(work.timeout or seconds)
         if work.retry:
-            # No plan has a write that is not idempotent tried more often than it is by itself.
+            # A write that is not idempotent is never tried more often, whatever the plan asks for.
             is_bounded = spec.attempts == WRITE_ATTEMPTS
             spec.attempts = min(work.retry.attempts, spec.attempts) if is_bounded else work.retry.attempts
 
