@@ -246,10 +246,10 @@ class _Document:
                 if parameter.get("required") and not self._is_sent_anyway(location, name):
                     raise _Unfit(why or f"two of its parameters are called {argument!r}")
                 continue
-            schema = self._schema(parameter.get("schema", {}))
+            schema = dict(_object(self._schema(parameter.get("schema", {}))))
             if "description" in parameter:
                 schema = {"description": parameter["description"], **schema}
-            properties[argument] = dict(schema)
+            properties[argument] = schema
             if parameter.get("required") or location == "path":
                 required.append(argument)
             if location == "query":
@@ -267,7 +267,10 @@ class _Document:
             return f"it needs the {location} {name!r}; give that under `headers`"
         usual_style = "simple" if location == "path" else "form"
         is_usual = "content" not in parameter and parameter.get("style", usual_style) == usual_style
-        schema = _object(self._resolved(parameter.get("schema", {})))
+        declared = self._resolved(parameter.get("schema", {}))
+        if declared is False:
+            return f"it needs the parameter {name!r}, of which no value is valid"
+        schema = _object(declared)
         kind = schema.get("type")
         if kind == "array":  # the values of a list stand one by one, as they do in a query unless it says otherwise
             is_usual = is_usual and parameter.get("explode", location == "query") is True

@@ -209,6 +209,23 @@ async def test_an_operation_that_can_never_be_called_is_left_out_and_named(
     assert why.startswith(reason)
 
 
+async def test_a_schema_that_only_says_yes_or_no(web: Web, tmp_path: Path, context: ToolContext) -> None:
+    """OpenAPI 3.1 allows `true` for any value and `false` for none, with a description beside it."""
+    parameters = [
+        parameter("any", "query", schema=True, description="Whatever you like."),
+        parameter("none", "query", schema=False),
+    ]
+    web.page("/tickets?any=x+y", b"{}", "application/json")
+    operation = {"operationId": "look", "parameters": parameters}
+    document = {"openapi": "3.1.0", "paths": {"/tickets": {"get": operation}}}
+    tools, left_out = await read(tmp_path, document, url=web.url(""))
+    assert not left_out
+    look = tools["t_look"]
+    assert look.schema["properties"] == {"any": {"description": "Whatever you like."}}
+    await look.call({"any": "x y"}, context)
+    assert [each.path for each in web.requests] == ["/tickets?any=x+y"]
+
+
 async def test_a_header_that_is_given_is_no_parameter(tmp_path: Path) -> None:
     document = one(
         parameters=[parameter("X-Key", "header", required=True), parameter("Accept", "header", required=True)]
