@@ -49,11 +49,12 @@ _UNSURE = (
 """What the ledger of effects says, and other failures of what may have written all the same."""
 
 
-def retry(state: RunState, unit: int) -> None:
+def retry(state: RunState, unit: int, *, is_edited: bool = False) -> None:
     """Run a unit again, with the cancelled nodes that it depends on. Of a map, run the failed items again; if no item
     failed but the map did, gather the items again; else run the whole map again.
 
-    A retried item takes the cancelled items of its map with it.
+    A retried item takes the cancelled items of its map with it. A program that `is_edited` begins again with its new
+    script.
     """
     unit, node = failed_in(state, unit), state.node_of(unit)
     if state.is_item(unit) and unit not in state.items.get(node, ()):
@@ -64,7 +65,8 @@ def retry(state: RunState, unit: int) -> None:
         reset.reset(state, other)
     items = _lost(state, unit)
     if node in state.sessions:
-        program_calls.go_back(state, node, programs.retried_from(state, node))
+        number = 0 if is_edited else programs.retried_from(state, node)
+        program_calls.go_back(state, node, number)
     elif items:
         _retry_items(state, node, items)
     elif state.items.get(node) and _did_not_gather(state, node):

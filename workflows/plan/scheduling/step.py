@@ -385,7 +385,7 @@ def _edit(state: RunState, event: ProgramEdited) -> None:
     state.park_until = state.pause = 0
     spec = state.graph.specs[event.unit]
     spec.page, spec.script, spec.quote = event.page, shown_script(event.script), event.quote
-    retry.retry(state, event.unit)
+    retry.retry(state, event.unit, is_edited=True)
 
 
 def _stop(state: RunState, event: StopRequested) -> None:

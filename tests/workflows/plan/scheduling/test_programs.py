@@ -34,6 +34,7 @@ from sennit.workflows.plan.scheduling.programs import (
     PROGRAM_FAILED,
     activity_generation,
     activity_name,
+    activity_page,
     beginning,
 )
 from sennit.workflows.plan.scheduling.retry import is_passed
@@ -323,6 +324,20 @@ def test_a_step_that_its_worker_could_not_make_is_retried_alone() -> None:
     assert (activity_name(state, 0), activity_generation(state, 0)) == ("main_s2", 2)
     step(state, NodeEnded(0, 2, Outcome("v")))
     assert (state.digest[0], state.ended) == ("v", True)
+
+
+@pytest.mark.parametrize("kind", ["StoreUnavailable", "WorkerLost", "TooManyCalls"])
+def test_an_edited_program_begins_again_also_if_its_worker_could_not_make_an_advance(kind: str) -> None:
+    """From there on the script of before would go on, under the text of the new one."""
+    state = begun()
+    added(state, paged("main_1", key="a"), then(1))
+    step(state, NodeEnded(1, 1, Outcome("v")))
+    step(state, NodeEnded(0, 1, Outcome(error=(kind, "away"))))
+    decisions = step(state, ProgramEdited(0, "q"))
+    assert [each.units for each in decisions if isinstance(each, Start)] == [(0,)]
+    assert (activity_name(state, 0), activity_generation(state, 0)) == ("main", 2)
+    assert activity_page(state, 0) == "q"
+    assert list(state.sessions[0].left) == [1]
 
 
 @pytest.mark.parametrize("end", ["skipped", "succeeded"])
