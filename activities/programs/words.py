@@ -5,7 +5,7 @@ Arguments are data: a `$` in them is text, and material for a model or a person 
 
 import asyncio
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -293,7 +293,7 @@ class Words:
         if shown:
             fields = {**fields, "media": mapped(literal(shown), self._named)}
         node = made_node(LlmNode, id=self._next, kind="llm", prompt=text, **fields)
-        self._wait(call, self._add(node, call, key, prompt, reads=bool(tools)))
+        self._wait(call, self._add_reader(node, call, key, prompt, tools))
 
     def _agent(
         self,
@@ -310,7 +310,7 @@ class Words:
             fields["workspace"] = workspace
             key.append(workspace)
         node = made_node(AgentNode, id=self._next, kind="agent", **fields)
-        self._wait(call, self._add(node, call, key, goal, reads=True))
+        self._wait(call, self._add_reader(node, call, key, goal, allowed if allowed is not None else self.around.tools))
 
     def _ask(self, call: Call, question: str, *material: Any, schema: Any = None) -> None:
         parts, form = pieces(material), self._schema(schema)
@@ -329,7 +329,7 @@ class Words:
         node = made_node(ToolNode, id=self._next, kind="tool", tool=name, args=mapped(literal(arguments), self._named))
         shape: Shape = "ref" if tool.get("large") else ""
         what = packed(arguments)
-        effect = tool.get("effect", "write")
+        effect = self._effect(name)
         made = self._add(node, call, what, shown(arguments), function=name, shape=shape, reads=effect == "read")
         if effect == "write":
             made = made._replace(writes=True)
@@ -430,6 +430,20 @@ class Words:
         self.marks[node.id] = key[:KEY_CHARACTERS]
         self._enter(node, f"{shortened(self._place(call, name))}:{self._line(call)}", shown)
         return OpenCall(node.id, key, shape)
+
+    def _add_reader(self, node: Node, call: Call, what: Any, shown: str, tools: Iterable[str]) -> OpenCall:
+        """Add a model call or an agent. It reads if it has tools, unless one of them writes: then it is known as a
+        write is, for made again it would write again, and what is read behind it may have changed.
+        """
+        effects = [self._effect(name) for name in tools]
+        writes = "write" in effects
+        made = self._add(node, call, what, shown, reads=bool(effects) and not writes)
+        return made._replace(writes=writes)
+
+    def _effect(self, tool: str) -> str:
+        """Return what a tool does: it writes if nothing is said."""
+        effect: str = self.around.tools[tool].get("effect", "write")
+        return effect
 
     def _line(self, call: Call) -> int | str:
         place = place_in(self.around.script, call.line)

@@ -218,11 +218,23 @@ async def test_a_call_has_the_same_key_wherever_the_script_makes_it(play: Make) 
     assert len(runs[0].keys) == 3
 
 
-@pytest.mark.parametrize(("call", "reads"), [('search("a")', True), ('llm("Well?")', False), ('agent("Go")', True)])
+@pytest.mark.parametrize(
+    ("call", "reads"),
+    [
+        ('search("a")', True),
+        ('llm("Well?")', False),
+        ('llm("Well?", tools=["search"])', True),
+        ('llm("Well?", tools=["search", "note"])', False),
+        ('agent("Go", tools=["search"])', True),
+        ('agent("Go")', False),
+    ],
+)
 async def test_a_read_in_front_of_a_write_is_never_taken_for_the_one_behind_it(
     play: Make, call: str, reads: bool
 ) -> None:
-    """A model call without tools reads nothing, and is known whatever was written."""
+    """A model call without tools reads nothing, and is known whatever was written. So is one that writes by its tools,
+    and an agent: made again, they would write again.
+    """
     fakes: dict[str, Callable[..., Any]] = {
         "search": search,
         "note": lambda text: text,
@@ -237,6 +249,32 @@ async def test_a_read_in_front_of_a_write_is_never_taken_for_the_one_behind_it(
     await behind.run()
     known = set(front.keys) & set(behind.keys)
     assert len(known) == (1 if reads else 2), "the write is the same, and so is what reads nothing"
+
+
+@pytest.mark.parametrize(
+    ("call", "writes"),
+    [
+        ('note("x")', True),
+        ('llm("Well?", tools=["search"])', False),
+        ('llm("Well?", tools=["search", "note"])', True),
+        ('agent("Go", tools=["search"])', False),
+        ('agent("Go")', True),
+    ],
+)
+async def test_a_read_behind_what_may_write_is_not_the_one_in_front_of_that(
+    play: Make, call: str, writes: bool
+) -> None:
+    """An edit that drops the first of two equal reads takes over the second one, not what was there before."""
+    fakes = {"search": search, "note": lambda text: text}
+    fakes |= {"llm": lambda prompt, schema: prompt, "agent": lambda goal: goal}
+    front, behind = (
+        play(f"async def main():\n    {lines}\n", fakes=fakes)
+        for lines in (f"await search('a')\n    await {call}", f"await {call}\n    await search('a')")
+    )
+    await front.run()
+    await behind.run()
+    known = set(front.keys) & set(behind.keys)
+    assert len(known) == (1 if writes else 2)
 
 
 @pytest.mark.parametrize(
