@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from sennit.activities.limits import MAX_LOG_CHARACTERS, MAX_MEMORY_BYTES, MAX_OPEN_CALLS, MAX_PROGRAM_CALLS
 from sennit.activities.programs.checkouts import InterpreterCrashed
-from sennit.activities.programs.cpython.names import BEGUN, TOLD
+from sennit.activities.programs.cpython.names import BEGUN, ENDED, JOINED, MAX_NEWS_CHARACTERS, TOLD
 from sennit.activities.programs.progress import Advance, Standing
 from sennit.activities.programs.reading import Read
 from sennit.activities.programs.replay_record import END, Entry
@@ -262,8 +262,8 @@ class ScriptRun:
         self._made += 1
         coroutine = self._checked_site(site)
         line = self._number(line)
-        if word == BEGUN:
-            self._checked_site(str(args[0]) if args else "/")
+        if word in TOLD:
+            self._check_news(word, args, kwargs)
         try:
             places = tuple(self._received(value) for value in args)
             named = {key: self._received(value) for key, value in kwargs.items()}
@@ -271,6 +271,22 @@ class ScriptRun:
             return problem
         standing = self.standing
         return Call(number, word, places, named, line, coroutine, standing.clock, standing.writes)
+
+    def _check_news(self, word: str, args: list[Any], kwargs: dict[str, Any]) -> None:
+        """Check what the process tells of tasks. Raises Untrue."""
+        texts: tuple[str, ...]
+        match word, args:
+            case str(), [str() as site, str() as about] if word == BEGUN:
+                self._checked_site(site)
+                texts = (about,)
+            case str(), [number, str() as status, str() as error] if word == ENDED and type(number) is int:
+                texts = (status, error)
+            case str(), [[*numbers]] if word == JOINED and all(type(number) is int for number in numbers):
+                texts = ()
+            case _:
+                raise Untrue("it has told news of tasks that are none")
+        if kwargs or any(len(text) > MAX_NEWS_CHARACTERS for text in texts):
+            raise Untrue("it has told news of tasks that are none")
 
     def _checked_site(self, site: str) -> str:
         """Return a call site that the process tells: its names are those of functions of the script. Raises Untrue."""

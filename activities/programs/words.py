@@ -284,7 +284,7 @@ class Words:
             fields["messages"] = messages
         if instructions:
             fields["instructions"] = instructions
-        shown = [media] if isinstance(media, dict | Ref) else list(media)
+        shown = _media_in(media)
         text = f"{literal(text_of('prompt', prompt))}{places and chr(10)}{places}"
         self.materials |= {self._next: digests} if digests else {}
         key = [prompt, known, fields, packed(shown)] if shown else [prompt, known, fields]
@@ -503,6 +503,17 @@ class Words:
             if name not in self.around.tools:
                 raise Refused("ValueError", no_such_tool(name, self.around.tools))
         return tuple(names)
+
+
+def _media_in(given: Any) -> list[Any]:
+    """Return what a model is to be shown. Raises Refused for what is neither one thing nor a list of them."""
+    if isinstance(given, dict | Ref):
+        return [given]
+    if given is None:
+        return []
+    if not isinstance(given, list | tuple):
+        raise Refused("TypeError", f"`media` is a result to show, or a list of them, not {given!r:.40}")
+    return list(given)
 
 
 def _count(name: str, value: Any) -> int:

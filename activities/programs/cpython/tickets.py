@@ -17,7 +17,7 @@ from sennit.activities.limits import MAX_PROGRAM_LEVELS, MAX_SLEEP_SECONDS
 from sennit.activities.programs.cpython.failures import CallError, Errors
 from sennit.activities.programs.cpython.loop import Branch, ReplayLoop, Ticket
 from sennit.activities.programs.cpython.modules import whole_name
-from sennit.activities.programs.cpython.names import BEGUN, ENDED, FILE, JOINED, identity_of
+from sennit.activities.programs.cpython.names import BEGUN, ENDED, FILE, JOINED, MAX_NEWS_CHARACTERS, identity_of
 from sennit.activities.programs.cpython.values import NotJson, json_of, shown, value_of
 from sennit.activities.storage.escapes import REFERENCE
 from sennit.workflows.plan.language.text import arguments_text
@@ -28,8 +28,6 @@ IS_TOOL: Final = "__is_tool__"
 _DUMPS: Final = json.dumps
 """As no script has changed it."""
 _DIGEST_CHARACTERS: Final = 12
-_ERROR_CHARACTERS: Final = 400
-_ABOUT_CHARACTERS: Final = 400
 Value = TypeVar("Value")
 CallLater = Callable[[str, list[Any], dict[str, Any], int, str], int]
 """Makes a call for whose end the script waits: word, arguments, line, call site. Returns its number."""
@@ -221,7 +219,7 @@ class Tickets:
         if isinstance(error, asyncio.CancelledError):
             status = "cancelled"
         elif error is not None:
-            status, message = "failed", self._told(error)[:_ERROR_CHARACTERS]
+            status, message = "failed", self._told(error)[:MAX_NEWS_CHARACTERS]
         self._call_later(ENDED, [ticket.number, status, message], {}, line, around)
 
     def _returned(self, value: Any) -> Any:
@@ -381,7 +379,7 @@ def _about(sent: dict[str, Any]) -> str:
     for key, part in sent.items():
         is_ref = isinstance(part, dict) and REFERENCE in part
         parts[key] = f"Ref({part.get('size', 0):,})" if is_ref else part
-    return arguments_text(parts)[:_ABOUT_CHARACTERS]
+    return arguments_text(parts)[:MAX_NEWS_CHARACTERS]
 
 
 class _NoLimit:

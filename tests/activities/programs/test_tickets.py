@@ -6,7 +6,7 @@ import pytest
 from doubles.programs import Play
 
 from sennit.activities.limits import MAX_PROGRAM_LEVELS
-from sennit.activities.nodes.error_mapping import CallFailed
+from sennit.activities.nodes.error_mapping import CallFailed, ProgramFailed
 from sennit.activities.programs.cpython.names import identity_of, shown_path, task_of
 from sennit.activities.programs.interpreter import Interpreter
 from sennit.activities.programs.values import Ended
@@ -250,6 +250,40 @@ async def main():
     return [found, most]
 """
     assert run(script, {}) == [[*range(1, 9), *range(1, 9)], [3]]
+
+
+FORGED = {
+    "the number of a list": ("__ended", '[[1], "succeeded", ""]'),
+    "an error that is no text": ("__ended", '[ticket.number, "failed", ["x"]]'),
+    "an error of a megabyte": ("__ended", '[ticket.number, "failed", "x" * 1_000_000]'),
+    "one number": ("__joined", "[3]"),
+    "numbers that are none": ("__joined", "[[[1]]]"),
+    "arguments of a megabyte": ("__begun", '["/look~000000000000.1#1", "x" * 1_000_000]'),
+    "arguments that are no text": ("__begun", '["/look~000000000000.1#1", 5]'),
+    "nothing": ("__begun", "[]"),
+}
+
+
+@pytest.mark.parametrize("forged", FORGED)
+async def test_a_process_that_tells_untrue_news_of_tasks_ends_its_own_script(
+    play: Callable[..., Play], forged: str
+) -> None:
+    """Neither the worker nor the workflow takes them: they are in every report of the run."""
+    word, args = FORGED[forged]
+    script = f"""
+import asyncio
+
+async def look():
+    return await search(query="a")
+
+async def main():
+    ticket = task(look)
+    await asyncio.sleep(0)
+    ticket.tell_joined.__self__._call_later("{word}", {args}, {{}}, 2, "")
+    return await ticket
+"""
+    with pytest.raises(ProgramFailed, match=r"RuntimeError: the process of the script has ended: it has told"):
+        await play(script, fakes={"search": lambda query: query}).run()
 
 
 FAILS_BESIDE_A_TASK = """

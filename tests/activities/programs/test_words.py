@@ -55,6 +55,7 @@ def test_a_tools_arguments_are_bound_by_place_and_name(words: Words, args: Any, 
         ("search", ("a",), {"q": 1}, "ValueError", "q"),
         ("search", ("a", "two"), {}, "ValueError", "search: k: "),
         ("read_output", (), {}, "NameError", "name 'read_output' is not defined"),
+        ("llm", ("a",), {"media": 5}, "TypeError", "llm: `media` is a result to show, or a list of them, not 5"),
         ("sleep", (), {}, "TypeError", "sleep: missing a required argument: 'seconds'"),
         ("sleep", (-1,), {}, "ValueError", "sleep: sleeps 0 to 31,622,400 seconds, not -1"),
         ("sleep", ("1",), {}, "ValueError", "sleep: sleeps 0 to 31,622,400 seconds, not '1'"),
@@ -118,6 +119,11 @@ def test_a_model_gets_its_options(words: Words) -> None:
     assert node.prompt == "a\n\n$material_1"
     assert node.output_schema == {"type": "array", "items": {"type": "string"}}
     assert (node.role, node.model, node.tools, node.max_turns) == ("critic", "openai:x", ("search",), 3)
+
+
+def test_a_model_that_is_shown_nothing_is_the_same_whether_that_is_said_or_not(words: Words) -> None:
+    said(words, "llm", "a", media=None)
+    assert not only(words, LlmNode).media
 
 
 def test_an_agent_gets_its_options(words: Words) -> None:
