@@ -2,6 +2,7 @@
 
 import builtins
 import importlib
+import sys
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -33,7 +34,11 @@ def load_modules() -> None:
 
 
 def guard_imports(is_of_script: Callable[[str], bool]) -> None:
-    """Refuse other modules to scripts than those of Python that they may import, and than their own ones."""
+    """Refuse other modules to scripts than those of Python that they may import, and than their own ones.
+
+    What this process has loaded already is none of their own, whatever name a file of a script has.
+    """
+    loaded = frozenset(sys.modules)
 
     def guarded(
         name: str,
@@ -45,9 +50,10 @@ def guard_imports(is_of_script: Callable[[str], bool]) -> None:
         # The library itself imports as ever: its modules import each other late. A relative import of a script stays
         # within its own packages.
         is_script = frame_above(1).f_code.co_filename == FILE
-        is_allowed = bool(level) or name in _ALLOWED or is_of_script(name.partition(".")[0])
+        root = name.partition(".")[0]
+        is_allowed = bool(level) or name in _ALLOWED or (root not in loaded and is_of_script(root))
         if is_script and not is_allowed:
-            instead = INSTEAD.get(name.partition(".")[0], "a script reaches no files and no network")
+            instead = INSTEAD.get(root, "a script reaches no files and no network")
             raise ModuleNotFoundError(f"No module named {name!r}: {instead}", name=name)
         return _IMPORT(name, given, local, names, level)
 

@@ -209,7 +209,7 @@ class Tickets:
     def _tell_begin(self, ticket: Ticket, sent: dict[str, Any], line: int, around: str) -> None:
         """Tell the worker that a task begins."""
         self.running += 1
-        ticket.number = self._call_later(BEGUN, [ticket.branch.site, _about(sent)], {}, line, around)
+        ticket.number = self._call_later(BEGUN, [ticket.branch.site, _whole(_about(sent))], {}, line, around)
 
     def _tell_end(self, ticket: Ticket, error: BaseException | None, line: int, around: str) -> None:
         """Tell the worker how a task has ended, and cancel what it has started and not waited for."""
@@ -220,7 +220,7 @@ class Tickets:
             status = "cancelled"
         elif error is not None:
             status, message = "failed", self._told(error)[:MAX_NEWS_CHARACTERS]
-        self._call_later(ENDED, [ticket.number, status, message], {}, line, around)
+        self._call_later(ENDED, [ticket.number, status, _whole(message)], {}, line, around)
 
     def _returned(self, value: Any) -> Any:
         try:
@@ -380,6 +380,11 @@ def _about(sent: dict[str, Any]) -> str:
         is_ref = isinstance(part, dict) and REFERENCE in part
         parts[key] = f"Ref({part.get('size', 0):,})" if is_ref else part
     return arguments_text(parts)[:MAX_NEWS_CHARACTERS]
+
+
+def _whole(text: str) -> str:
+    """Return a text that can be told: halves of characters become question marks."""
+    return text.encode(errors="replace").decode()
 
 
 class _NoLimit:

@@ -175,3 +175,18 @@ async def test_a_uuid_is_the_same_when_the_script_runs_again_and_another_in_anot
     ]
     assert first == again
     assert len({each for values in (first, *others) for each in values}) == 9
+
+
+@pytest.mark.parametrize("name", ["os", "sys", "subprocess", "sennit"])
+async def test_a_file_of_a_script_does_not_open_a_module_of_its_process(interpreter: Interpreter, name: str) -> None:
+    """Nobody could import its own file by that name anyway: Python has one of that name already."""
+    script = f"""
+async def main():
+    import {name}
+    return {name}.__name__
+# ==== file: {name}.py ====
+x = 1
+"""
+    came = await interpreter.start(script, "main", {}, lambda _: None, "main")
+    assert came.error is not None
+    assert (came.error.type, came.error.line) == ("ModuleNotFoundError", 3)

@@ -286,6 +286,20 @@ async def main():
         await play(script, fakes={"search": lambda query: query}).run()
 
 
+async def test_people_see_that_a_task_failed_also_if_its_error_cannot_be_stored(play: Callable[..., Play]) -> None:
+    script = """
+async def look(text):
+    raise ValueError(text)
+
+async def main():
+    [end] = await settled([task(look, text="half " + chr(0xD800))])
+    return end["status"]
+"""
+    run = play(script)
+    assert await run.run() == "failed"
+    assert [(news.status, news.error) for news in run.news] == [("running", ""), ("failed", "ValueError: half ?")]
+
+
 FAILS_BESIDE_A_TASK = """
 import asyncio
 
