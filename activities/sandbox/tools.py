@@ -1,7 +1,6 @@
 """`python` and `shell`: run code of a plan in the sandbox. `diff` and `apply`: what git says of a workspace."""
 
 import json
-import re
 import shutil
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
@@ -42,14 +41,22 @@ if scope.get("result") is not None:
         file.write(text)
 """
 _IN_FOLDER: Final = 'cd "$1" && exec /bin/sh -c "$2"'
-_DIFF: Final = """
-since=$(git rev-parse -q --verify "$1^{commit}" || git hash-object -t tree /dev/null)
-git add -A -N . && git diff --binary --no-color --no-ext-diff --no-textconv "$since" > ../diff.patch
+_NO_REPOSITORY: Final = 77
+_NO_COMMIT: Final = 78
+"""Exit codes that git itself never has: with 128 it ends for many reasons, such as a patch that is none."""
+_REPOSITORY: Final = f"cd {WORKSPACE} && git rev-parse --git-dir >/dev/null || exit {_NO_REPOSITORY}"
+_DIFF: Final = f"""
+if ! since=$(git rev-parse -q --verify "$1^{{commit}}")
+then
+    test "$1" = HEAD || exit {_NO_COMMIT}
+    since=$(git hash-object -t tree /dev/null)
+fi
+form="--binary --no-color --no-ext-diff --no-textconv --src-prefix=a/ --dst-prefix=b/"
+git add -A -N . && git diff $form "$since" > ../diff.patch &&
+git diff --name-only --no-renames -z "$since" | tr "\\0" "\\n" > ../diff.paths
 """
 _PATCH: Final = "diff.patch"
-_FILE_IN_PATCH: Final = re.compile(r"^diff --git a/(.*) b/", re.MULTILINE)
-_NO_REPOSITORY: Final = 128
-"""The exit code of git outside of a repository."""
+_PATHS: Final = "diff.paths"
 
 
 class CodeArguments(BaseModel):
@@ -134,7 +141,7 @@ class _Commands:
         WorkspaceRefused if that is no repository.
         """
         files = {_PATCH: patch} if patch else {}
-        command = ["/bin/sh", "-c", f"cd {WORKSPACE} && git rev-parse --git-dir >/dev/null || exit 128\n{script}", "sh"]
+        command = ["/bin/sh", "-c", f"{_REPOSITORY}\n{script}", "sh"]
         report = await self._run_in(workspace, context, [*command, *words], files, MAX_SANDBOX_SECONDS)
         if report.exit_code == _NO_REPOSITORY:
             raise WorkspaceRefused("the workspace is no git repository; `git init` and a first commit make it one")
@@ -198,14 +205,20 @@ def code_tools(sandbox: Sandbox) -> list[Tool]:
             """
             since = "HEAD"
             if base is not None:
-                since = (await commands.git(base, context, "git rev-parse HEAD")).stdout.strip()
+                last = await commands.git(base, context, "git rev-parse -q --verify HEAD")
+                if last.exit_code:
+                    raise WorkspaceRefused("`base` has no commit yet, so nothing can be compared with its last one")
+                since = last.stdout.strip()
             report = await commands.git(workspace, context, _DIFF, since)
-            if _PATCH in report.left_out:
-                raise ToolResultError(f"the diff is longer than {MAX_SANDBOX_CHARACTERS:,} characters")
+            if report.exit_code == _NO_COMMIT:
+                raise WorkspaceRefused(f"the workspace does not have the last commit of `base`, {since}")
             if report.exit_code:
                 raise WorkspaceRefused(f"git cannot compare the workspace: {report.stderr}")
-            patch = report.files.get(_PATCH, "")
-            return Diff(diff=patch, files=_FILE_IN_PATCH.findall(patch))
+            if not report.files.keys() >= {_PATCH, _PATHS}:
+                most = f"{MAX_SANDBOX_CHARACTERS:,} characters"
+                raise ToolResultError(f"the diff is longer than {most}, or a text in it is not UTF-8")
+            paths = report.files[_PATHS].split("\n")[:-1]
+            return Diff(diff=report.files[_PATCH], files=paths)
 
         @tool(effect="read", timeout="150s", queue=queues.SANDBOX, registry=registry)
         async def apply(

@@ -20,7 +20,7 @@ from sennit.activities.sandbox.tools import code_tools
 from sennit.activities.storage.artifacts import ArtifactStore
 from sennit.activities.storage.workspaces import RunWorkspaces, folder_at
 from sennit.activities.toolbox import Tool, ToolContext
-from sennit.activities.toolbox.errors import SandboxLimit, WorkspaceRefused
+from sennit.activities.toolbox.errors import SandboxLimit, ToolResultError, WorkspaceRefused
 from sennit.workflows.plan.language.workspaces import Workspace
 
 RUN = "default/run"
@@ -232,6 +232,42 @@ async def test_git_says_what_has_changed_and_takes_it_over(call: Call, repo: dic
     assert done["stdout"] == "two\nn\n"
     with pytest.raises(WorkspaceRefused, match=r"the patch does not fit: .*src/a\.txt"):
         await call("apply", workspace=applied["workspace"], patch=found["diff"])
+
+
+BEGIN = "git init -q && git add . && git -c user.name=a -c user.email=a@b commit -qm first"
+
+
+async def test_a_diff_names_each_file_that_has_changed(call: Call, repo: dict[str, Any]) -> None:
+    """Also those that git quotes in a patch, or shows as renamed; a setting of the repository changes no form."""
+    base = (await call("shell", command=BEGIN, workspace=repo))["workspace"]
+    settings = "git config diff.noprefix true; git config diff.renames true"
+    command = f"{settings}; git mv src/a.txt src/b.txt; echo x > größe.txt; echo y > 'a b'; printf z > 'q\"u'"
+    left = await call("shell", command=command, workspace=base)
+    found = await call("diff", workspace=left["workspace"])
+    assert sorted(found["files"]) == ["a b", "größe.txt", 'q"u', "src/a.txt", "src/b.txt"]
+    applied = await call("apply", workspace=base, patch=found["diff"])
+    assert applied["changed"] == ["a b", "größe.txt", 'q"u', "src/a.txt", "src/b.txt"]
+
+
+async def test_a_diff_that_cannot_be_made_says_why(call: Call, repo: dict[str, Any]) -> None:
+    base = (await call("shell", command=BEGIN, workspace=repo))["workspace"]
+    other = (await call("shell", command=f"echo > other; {BEGIN}", workspace=repo))["workspace"]
+    with pytest.raises(WorkspaceRefused, match=r"does not have the last commit of `base`, [0-9a-f]{40}"):
+        await call("diff", workspace=base, base=other)
+    unborn = (await call("shell", command="git init -q", workspace=repo))["workspace"]
+    with pytest.raises(WorkspaceRefused, match="`base` has no commit yet"):
+        await call("diff", workspace=base, base=unborn)
+    assert (await call("diff", workspace=unborn))["files"] == ["raw", "run.sh", "src/a.txt"]
+    latin = (await call("shell", command="printf 'caf\\351\\n' > latin.txt", workspace=base))["workspace"]
+    with pytest.raises(ToolResultError, match="or a text in it is not UTF-8"):
+        await call("diff", workspace=latin)
+
+
+@pytest.mark.parametrize("patch", ["no patch", "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n"])
+async def test_a_patch_that_is_none_does_not_fit(call: Call, repo: dict[str, Any], patch: str) -> None:
+    base = (await call("shell", command=BEGIN, workspace=repo))["workspace"]
+    with pytest.raises(WorkspaceRefused, match=r"^the patch does not fit: error: "):
+        await call("apply", workspace=base, patch=patch)
 
 
 async def _names(store: ArtifactStore) -> set[str]:
