@@ -10,7 +10,7 @@ import base64
 import hashlib
 import os
 import stat
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -112,6 +112,19 @@ def with_old_times(before: Folder, after: Folder) -> Folder:
     return after._replace(files=files)
 
 
+def check_sizes(files: Sequence[tuple[str, int]], others: int) -> None:
+    """Raise FolderRefused unless files of these paths and sizes, and so many folders, are no more than a workspace may
+    have.
+    """
+    if len(files) + others > MAX_WORKSPACE_ENTRIES:
+        raise FolderRefused(f"it has more than {MAX_WORKSPACE_ENTRIES:,} files and folders")
+    for path, size in files:
+        if size > MAX_WORKSPACE_FILE_BYTES:
+            raise FolderRefused(_too_large(path, size))
+    if sum(size for _, size in files) > MAX_WORKSPACE_BYTES:
+        raise FolderRefused(f"its files have more than {MAX_WORKSPACE_BYTES >> 20} MiB in all")
+
+
 def check_path(path: str) -> None:
     """Raise FolderRefused unless it is the path of something inside the folder, and can be printed."""
     parts = path.split("/")
@@ -169,8 +182,7 @@ def _read(entry: Entry, known: Container[str]) -> File:
         if status.st_mode & (stat.S_ISUID | stat.S_ISGID):
             raise FolderRefused(f"{path} is setuid: it runs with the rights of its owner")
         if status.st_size > MAX_WORKSPACE_FILE_BYTES:
-            most = MAX_WORKSPACE_FILE_BYTES >> 20
-            raise FolderRefused(f"{path} has {status.st_size:,} bytes; a file may have {most} MiB")
+            raise FolderRefused(_too_large(path, status.st_size))
         if status.st_size and os.lseek(descriptor, 0, os.SEEK_HOLE) < status.st_size:
             raise FolderRefused(f"{path} is a sparse file: it has holes")
         os.lseek(descriptor, 0, os.SEEK_SET)
@@ -178,6 +190,10 @@ def _read(entry: Entry, known: Container[str]) -> File:
     digest = digest_of(body)
     executable = bool(status.st_mode & stat.S_IXUSR)
     return File(path, executable, status.st_mtime_ns, len(body), digest, None if digest in known else body)
+
+
+def _too_large(path: str, size: int) -> str:
+    return f"{path} has {size:,} bytes; a file may have {MAX_WORKSPACE_FILE_BYTES >> 20} MiB"
 
 
 def _refuse_closed(path: str) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from sennit.activities.limits import MAX_WORKSPACE_PACKS
 from sennit.activities.sandbox import folders
@@ -35,10 +35,10 @@ class _Listed(BaseModel):
     path: str
     executable: bool
     changed: int
-    size: int
+    size: int = Field(ge=0)
     digest: str
     pack: str
-    at: int
+    at: int = Field(ge=0)
 
     @property
     def place(self) -> tuple[str, int]:
@@ -118,6 +118,8 @@ class RunWorkspaces:
         files: list[File] = []
         for file in listing.workspace_files:
             body = packs[file.pack][file.at : file.at + file.size]
+            if len(body) != file.size:
+                raise WorkspaceRefused(f"{workspace.workspace} is no workspace: {file.path} is not where it says")
             files.append(File(file.path, file.executable, file.changed, file.size, file.digest, body))
         return Folder(files, list(listing.empty))
 
@@ -131,6 +133,7 @@ class RunWorkspaces:
                 # A long branch would read a pack for each of its calls: all of it goes into new ones.
                 folder, known = _with_bodies(folder, await self._load(base)), {}
         folder = await asyncio.to_thread(_masked, folder)
+        _check_sizes(folder)  # a mask may be longer than what it covers
         new = [file for file in folder.files if file.body is not None and file.digest not in known]
         known |= await self._pack(new)
         files = [_listed(file, known) for file in sorted(folder.files)]
@@ -203,11 +206,12 @@ def _named_in(value: Any) -> Iterator[Workspace]:
 
 
 def _listing_in(body: bytes, name: str) -> _Listing:
-    """Return the list that an artifact is. Its paths are checked: anybody may have made the artifact. Raises
-    WorkspaceRefused.
+    """Return the list that an artifact is. Its paths and sizes are checked: anybody may have made the artifact, and
+    one pack could be named as the bytes of any number of files. Raises WorkspaceRefused.
     """
     try:
         listing = _Listing.model_validate_json(body)
+        folders.check_sizes([(file.path, file.size) for file in listing.workspace_files], len(listing.empty))
         for path in (*listing.empty, *(file.path for file in listing.workspace_files)):
             folders.check_path(path)
     except ValidationError:
@@ -215,6 +219,14 @@ def _listing_in(body: bytes, name: str) -> _Listing:
     except FolderRefused as error:
         raise WorkspaceRefused(f"{name} is no workspace: {error}") from None
     return listing
+
+
+def _check_sizes(folder: Folder) -> None:
+    """Raise WorkspaceRefused for a folder that has more than a workspace may have."""
+    try:
+        folders.check_sizes([(file.path, file.size) for file in folder.files], len(folder.empty))
+    except FolderRefused as error:
+        raise WorkspaceRefused(f"the folder cannot be kept as a workspace: {error}") from None
 
 
 def _masked(folder: Folder) -> Folder:

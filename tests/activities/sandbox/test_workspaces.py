@@ -17,7 +17,7 @@ from sennit.activities.limits import MAX_WORKSPACE_PACKS
 from sennit.activities.sandbox import SandboxChoice, folders
 from sennit.activities.sandbox.folders import File, Folder
 from sennit.activities.sandbox.tools import code_tools
-from sennit.activities.storage.artifacts import ArtifactStore
+from sennit.activities.storage.artifacts import ArtifactStore, encode
 from sennit.activities.storage.workspaces import RunWorkspaces, folder_at
 from sennit.activities.toolbox import Tool, ToolContext
 from sennit.activities.toolbox.errors import SandboxLimit, ToolResultError, WorkspaceRefused
@@ -160,6 +160,38 @@ async def test_a_made_up_list_leads_nowhere(
     other = Workspace(workspace=await store.put(RUN, b'{"secret": 1}'), files=0, bytes=0)
     with pytest.raises(WorkspaceRefused, match="is no workspace but another artifact"):
         await workspaces.load(other)
+
+
+@pytest.mark.parametrize(
+    ("count", "place", "problem"),
+    [
+        (5, {"size": 8 << 20}, "more than 32 MiB in all"),
+        (5_001, {"size": 0}, "more than 5,000 files and folders"),
+        (1, {"size": 9 << 20}, "f0 has 9,437,184 bytes"),
+        (1, {"size": 2, "at": (8 << 20) - 1}, "f0 is not where it says"),
+        (1, {"size": 1, "at": -1}, "is no workspace but another artifact"),
+    ],
+)
+async def test_a_made_up_list_takes_no_more_memory_than_a_folder_may_have(
+    workspaces: RunWorkspaces, store: ArtifactStore, count: int, place: dict[str, int], problem: str
+) -> None:
+    """One pack could be named as the bytes of any number of files."""
+    pack = await store.put(RUN, bytes(8 << 20))
+    file = {"executable": False, "changed": 0, "digest": "0" * 40, "pack": pack, "at": 0, **place}
+    listed = {"workspace_files": [{"path": "f0", **file}] * count, "empty": []}
+    made_up = Workspace(workspace=await store.put(RUN, encode(listed)), files=1, bytes=1)
+    with pytest.raises(WorkspaceRefused, match=problem):
+        await workspaces.load(made_up)
+
+
+async def test_a_mask_that_makes_a_folder_too_large_is_refused_at_once(
+    workspaces: RunWorkspaces, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A list that is kept can always be opened again."""
+    monkeypatch.setenv("SERVICE_TOKEN", "hush4711")
+    body = (b"hush4711" * ((8 << 20) // 8))[: 8 << 20]
+    with pytest.raises(WorkspaceRefused, match="cannot be kept as a workspace: keys has 10,485,760 bytes"):
+        await workspaces.keep(Folder([File("keys", False, 0, len(body), folders.digest_of(body), body)], []))
 
 
 async def test_only_what_is_new_is_stored_and_a_long_branch_stays_short(
