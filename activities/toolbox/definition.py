@@ -27,7 +27,7 @@ from sennit.workflows.plan.bounded_cache import BoundedCache
 from sennit.workflows.plan.language.json_schema import violations
 from sennit.workflows.plan.language.problems import place_of
 from sennit.workflows.plan.language.validation_messages import first_error
-from sennit.workflows.plan.language.workspaces import as_workspace
+from sennit.workflows.plan.language.workspaces import mentions_workspace
 
 Effect = Literal["pure", "read", "write"]
 JsonSchema = dict[str, Any]
@@ -167,7 +167,7 @@ class Tool:
             return await place.call(self, self.check(arguments))
         if place is not None:
             place.leave()
-        if isolated and self._can_be_sent and not _name_workspace(arguments):  # another process has no artifact store
+        if isolated and self._can_be_sent and not self._works_in_folders:
             quiet, sent = (
                 replace(
                     context,
@@ -219,6 +219,11 @@ class Tool:
         home = self.function.__module__
         found = getattr(sys.modules.get(home), self.function.__qualname__, None)
         return found is self.function and not home.startswith("sennit.activities.")
+
+    @property
+    def _works_in_folders(self) -> bool:
+        """Whether it is given or returns workspaces: another process has no artifact store."""
+        return mentions_workspace(self.schema) or mentions_workspace(self.output_schema)
 
     def _run_anywhere(self, arguments: Mapping[str, Any], context: ToolContext) -> Any:
         if self.is_async:
@@ -284,11 +289,6 @@ class Tool:
         except ValidationError as error:
             place, problem = first_error(error, self.schema.get("properties", ()))
             raise ToolArgumentError(problem, tool=self.name, field=place) from None
-
-
-def _name_workspace(arguments: Any) -> bool:
-    """Whether arguments, which nobody has checked yet, name a workspace."""
-    return isinstance(arguments, dict) and any(as_workspace(value) is not None for value in arguments.values())
 
 
 _TYPE_BYTES: Final = 32_768

@@ -2,13 +2,16 @@
 
 import pickle
 import sys
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Annotated, Any
 
+from doubles.stores import new_store
 from pydantic import BaseModel, Field
 
 from sennit.activities.nodes.questions import _preview
+from sennit.activities.storage.workspaces import RunWorkspaces
 from sennit.activities.toolbox import Preview, Registry, Tool, ToolContext, load_tools, tool
 
 
@@ -75,6 +78,40 @@ async def test_a_preview_takes_the_same_arguments_without_the_context() -> None:
         made(visit, effect="write", preview=preview), {"place": {"city": "Rome"}, "day": "2026-11-23"}
     )
     assert found.text == "Rome on 2026-11-23, []"
+
+
+FOLDERS = """
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from sennit import ToolContext, Workspace, tool
+
+
+@tool(effect='read')
+def begin(text: str, context: ToolContext) -> Workspace:
+    with TemporaryDirectory() as folder:
+        Path(folder, 'text').write_text(text)
+        return context.workspaces.keep_from(Path(folder))
+
+
+@tool(effect='read')
+def join(folders: list[Workspace], context: ToolContext) -> str:
+    texts = ''
+    for each in folders:
+        with TemporaryDirectory() as folder:
+            context.workspaces.write_to(Path(folder), each)
+            texts += Path(folder, 'text').read_text()
+    return texts
+"""
+
+
+async def test_a_tool_of_folders_stays_where_the_store_is(context: ToolContext, modules: Path, tmp_path: Path) -> None:
+    """Also one that is given none, or several in a list, after a worker was lost in the middle of its call."""
+    (modules / "folders_of_mine.py").write_text(FOLDERS)
+    registry = load_tools(["folders_of_mine"], [modules])
+    here = replace(context, workspaces=RunWorkspaces(new_store(tmp_path / "store"), "default/run"))
+    made = [await registry.get("begin").call({"text": text}, here, isolated=True) for text in "ab"]
+    assert await registry.get("join").call({"folders": made}, here, isolated=True) == "ab"
 
 
 async def test_another_process_reads_the_signature_anew(context: ToolContext, modules: Path) -> None:

@@ -41,7 +41,16 @@ def takes_workspace(tool: Mapping[str, Any]) -> bool:
     may mean something else by the word.
     """
     schema = tool.get("schema") or {}
-    return _is_type(schema.get("properties", {}).get(FIELD), json_schema.definitions(schema))
+    return _is_type(_field_of(schema), json_schema.definitions(schema))
+
+
+def mentions_workspace(schema: Any) -> bool:
+    """Whether the type of a workspace stands anywhere in a schema."""
+    if isinstance(schema, list):
+        return any(map(mentions_workspace, schema))
+    if not isinstance(schema, dict):
+        return False
+    return _has_fields(schema) or any(map(mentions_workspace, schema.values()))
 
 
 def left_by(name: str, tool: Mapping[str, Any]) -> str:
@@ -52,20 +61,30 @@ def left_by(name: str, tool: Mapping[str, Any]) -> str:
     defs = json_schema.definitions(schema)
     if _is_type(schema, defs):
         return f"${name}"
-    if _is_type(schema.get("properties", {}).get(FIELD), defs):
+    if _is_type(_field_of(schema), defs):
         return f"${name}.{FIELD}"
     return ""
+
+
+def _field_of(schema: Mapping[str, Any]) -> Any:
+    """Return the schema of the field `workspace`, None if there is none. A server may have written any schema."""
+    fields = schema.get("properties")
+    return fields.get(FIELD) if isinstance(fields, dict) else None
 
 
 def _is_type(schema: Any, defs: dict[str, Any]) -> bool:
     """Whether a schema is that of a workspace, or lets one be left out."""
     if not isinstance(schema, dict):
         return False
-    for part in schema.get("anyOf", (schema,)):
-        resolved = json_schema.resolve(part, defs)
-        if list(resolved.get("properties", ())) == list(Workspace.model_fields):
-            return True
-    return False
+    parts = schema.get("anyOf")
+    if not isinstance(parts, list):
+        parts = [schema]
+    return any(_has_fields(json_schema.resolve(part, defs)) for part in parts)
+
+
+def _has_fields(schema: Mapping[str, Any]) -> bool:
+    fields = schema.get("properties")
+    return isinstance(fields, dict) and list(fields) == list(Workspace.model_fields)
 
 
 def _named(value: Any) -> Any:
