@@ -102,6 +102,7 @@ MAX_MEMORY_BYTES: Final = 64 << 20  # of the values of one script
 MAX_MESSAGE_CHARACTERS: Final = 500  # of a tool's error: what a person or a model reads
 MAX_MODEL_CHARACTERS: Final = 200  # of the name of a model, as a server says it
 MAX_NAMED_FILES: Final = 5  # Files that one warning names
+MAX_NEWS_CHARACTERS: Final = 400  # of the arguments of a task, and of its error, as the process of a script tells them
 MAX_NODE_WARNINGS: Final = 5  # that a run shows about one node
 MAX_OPENAPI_BYTES: Final = 20_000_000  # of the description of an API, which is parsed whole
 MAX_OPENAPI_OPERATIONS: Final = 500  # of one API that become tools: each is a tool that a planner reads of

@@ -12,9 +12,15 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from sennit.activities.limits import MAX_LOG_CHARACTERS, MAX_MEMORY_BYTES, MAX_OPEN_CALLS, MAX_PROGRAM_CALLS
+from sennit.activities.limits import (
+    MAX_LOG_CHARACTERS,
+    MAX_MEMORY_BYTES,
+    MAX_NEWS_CHARACTERS,
+    MAX_OPEN_CALLS,
+    MAX_PROGRAM_CALLS,
+)
 from sennit.activities.programs.checkouts import InterpreterCrashed
-from sennit.activities.programs.cpython.names import BEGUN, ENDED, JOINED, MAX_NEWS_CHARACTERS, TOLD
+from sennit.activities.programs.cpython.names import BEGUN, ENDED, JOINED, TOLD
 from sennit.activities.programs.progress import Advance, Standing
 from sennit.activities.programs.reading import Read
 from sennit.activities.programs.replay_record import END, Entry

@@ -14,8 +14,6 @@ JOINED: Final = "__joined"
 script knows that.
 """
 TOLD: Final = (BEGUN, ENDED, JOINED)
-MAX_NEWS_CHARACTERS: Final = 400
-"""Of the arguments of a task, and of its error, as the process tells them."""
 _PHASE: Final = re.compile(r"/=[^/]*")
 _TASK_NUMBER: Final = re.compile(r"(~[0-9a-f]{12}\.\d+)#\d+")
 _TASK_IDENTITY: Final = re.compile(r"~[0-9a-f]{12}\.\d+(?=#)")

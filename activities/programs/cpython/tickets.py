@@ -13,11 +13,11 @@ import types
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final, TypeVar
 
-from sennit.activities.limits import MAX_PROGRAM_LEVELS, MAX_SLEEP_SECONDS
+from sennit.activities.limits import MAX_NEWS_CHARACTERS, MAX_PROGRAM_LEVELS, MAX_SLEEP_SECONDS
 from sennit.activities.programs.cpython.failures import CallError, Errors
 from sennit.activities.programs.cpython.loop import Branch, ReplayLoop, Ticket
 from sennit.activities.programs.cpython.modules import whole_name
-from sennit.activities.programs.cpython.names import BEGUN, ENDED, FILE, JOINED, MAX_NEWS_CHARACTERS, identity_of
+from sennit.activities.programs.cpython.names import BEGUN, ENDED, FILE, JOINED, identity_of
 from sennit.activities.programs.cpython.values import NotJson, json_of, shown, value_of
 from sennit.activities.storage.escapes import REFERENCE
 from sennit.workflows.plan.language.text import arguments_text

@@ -123,6 +123,12 @@ class Graph:
         """Return the nodes that a program has called, or that a turn of a model call has added."""
         return self.made.get(node, [])
 
+    def give_calls(self, calls: Sequence[int], program: int) -> None:
+        """Have calls be those that a program has made."""
+        for call in calls:
+            self.specs[call].maker = program
+        self.made[program] = list(calls)
+
     def program_of(self, node: int) -> int:
         """Return the program of the plan that has called a node; of any other node itself."""
         while self.specs[node].maker >= 0:

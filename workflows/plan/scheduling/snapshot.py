@@ -204,13 +204,12 @@ def _load_record(state: RunState, units: list[int], body: dict[str, Any]) -> Non
 
 def _park_older_programs(state: RunState) -> None:
     """Have programs fail by name that an earlier version has begun, in which the steps of a script were nodes of the
-    graph. A person edits them; what they have written is not written again.
+    graph. A person edits them: what the steps have called then belongs to the program, as calls that its script has not
+    made again.
     """
     graph = state.graph
-    for step, spec in enumerate(graph.specs):
-        program = graph.program_of(step)
-        if spec.kind != "program" or program == step:
-            continue
+    steps = _steps_of_older_programs(state)
+    for step, program in steps.items():
         graph.cut_off([step])
         state.status[step], state.notes[step] = SKIPPED, ("Replaced", "programs have no steps any more")
         state.queued[step] = False
@@ -218,6 +217,25 @@ def _park_older_programs(state: RunState) -> None:
         state.sessions[program] = Session()
         if state.status[program] not in ENDED:
             state.status[program], state.notes[program] = FAILED, (programs.PROGRAM_FAILED, _OLDER)
+
+    for program in dict.fromkeys(steps.values()):
+        made_by = (program, *(step for step, other in steps.items() if other == program))
+        calls = [call for maker in made_by for call in graph.made_by(maker) if call not in steps]
+        graph.give_calls(calls, program)
+        state.sessions[program].left = dict.fromkeys(sorted(calls))
+
+
+def _steps_of_older_programs(state: RunState) -> dict[int, int]:
+    """Return the steps of programs of which no session is known, each with its program: this version notes one for
+    each that has begun.
+    """
+    graph = state.graph
+    steps = dict[int, int]()
+    for step, spec in enumerate(graph.specs):
+        program = graph.program_of(step)
+        if spec.kind == "program" and program != step and program not in state.sessions:
+            steps[step] = program
+    return steps
 
 
 def _session_rows(session: Session) -> list[Any]:

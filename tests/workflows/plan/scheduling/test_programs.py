@@ -22,6 +22,7 @@ from sennit.workflows.plan.scheduling.events import (
     Outcome,
     ProgramAdvanced,
     ProgramEdited,
+    Question,
     RetryRequested,
     RunStarted,
     SkipRequested,
@@ -36,6 +37,7 @@ from sennit.workflows.plan.scheduling.programs import (
     activity_name,
     activity_page,
     beginning,
+    is_left_behind,
 )
 from sennit.workflows.plan.scheduling.retry import is_passed
 from sennit.workflows.plan.scheduling.snapshot import dump, load
@@ -47,6 +49,7 @@ from sennit.workflows.plan.scheduling.state import (
     RUNNING,
     STATUS_NAMES,
     SUCCEEDED,
+    WAITING,
     RunState,
 )
 from sennit.workflows.plan.scheduling.step import step
@@ -766,5 +769,51 @@ def test_a_program_of_an_earlier_version_fails_by_name_and_can_be_edited() -> No
     assert state.notes[0][1].endswith("edit the program")
     [start] = [each for each in step(state, ProgramEdited(0, "p")) if isinstance(each, Start)]
     assert start.units == (0,)
+    step(state, NodeEnded(0, state.generation[0], Outcome("v")))
+    assert state.ended
+
+
+def older(call: NodeSpec, status: int) -> RunState:
+    """Return a run of an earlier version: its script has made a call in its second step, which waits for it."""
+    first, second = paged("main_s2", "program", is_successor=True), paged("main_s3", "program", is_successor=True)
+    second.inputs = [2]
+    state = RunState(Graph(ExecutionPlan([NodeSpec("main", "program")], [0])))
+    step(state, RunStarted())
+    state.sessions.clear()
+    state.append([first], 0)
+    state.append([call, second], 1)
+    state.graph.specs[0].successor, state.graph.specs[1].successor = 1, 3
+    state.running = 0
+    state.status |= {0: DELEGATED, 1: DELEGATED, 2: status, 3: PENDING}
+    return state
+
+
+def test_what_an_older_program_asks_is_given_up_when_its_new_script_does_not_call_it() -> None:
+    """Its calls belong to its steps, of which there are none any more."""
+    state = older(paged("main_1", "gate", key="a"), WAITING)
+    state.waiting, state.questions[2] = 1, Question("Well?")
+    state = restored(state)
+    assert is_left_behind(state, 2)
+    step(state, ProgramEdited(0, "p"))
+    step(state, NodeEnded(0, state.generation[0], Outcome("v")))
+    assert (STATUS_NAMES[state.status[2]], state.waiting, state.ended) == ("cancelled", 0, True)
+
+
+def test_a_call_of_an_older_program_that_ends_later_does_no_harm() -> None:
+    state = restored(older(paged("main_1", key="a"), FAILED))
+    [start] = [each for each in step(state, RetryRequested(2)) if isinstance(each, Start)]
+    assert start.units == (2,)
+    step(state, NodeEnded(2, state.generation[2], Outcome("v")))
+    assert STATUS_NAMES[state.status[0]] == "failed", "it waits for another script"
+
+
+def test_an_older_program_that_was_edited_goes_on_as_new_like_any_other() -> None:
+    state = restored(older(paged("main_1", key="a"), FAILED))
+    step(state, ProgramEdited(0, "p"))
+    added(state, paged("main_g1_1", key="b"), paged("main_g1_2", key="c"), then(4, 5))
+    state = restored(state)
+    assert state.status[0] == DELEGATED
+    assert list(state.sessions[0].waits) == [4, 5]
+    step(state, NodeEnded(4, 1, Outcome("v")))
     step(state, NodeEnded(0, state.generation[0], Outcome("v")))
     assert state.ended
