@@ -69,8 +69,11 @@ def _keep_order(state: RunState, session: Session) -> None:
 
 def last_told(state: RunState, session: Session) -> int:
     """Return when the last call ended of which the script was told before the advance that comes next."""
-    before = session.advances[session.number - 1].told if session.has_begun else ()
-    return max((state.ended_at.get(call, 0) for call in before), default=0)
+    for number in range(session.number - 1, -1, -1):
+        told = session.advances[number].told
+        if told:
+            return max(state.ended_at.get(call, 0) for call in told)
+    return 0
 
 
 def follows(state: RunState, call: int) -> int:

@@ -727,6 +727,21 @@ def test_what_a_program_is_told_later_ended_later_whatever_the_clocks_of_workers
     assert [state.ended_at[unit] for unit in (1, 2, 3)] == [5_000, 5_001, 5_002]
 
 
+def test_the_order_of_ends_is_kept_across_an_advance_that_was_told_nothing() -> None:
+    """Of a failure that ends the script it is told only when its tasks can go on no more: the advance waits for all."""
+    state = begun()
+    calls = [paged(f"main_{number}", key=str(number)) for number in (1, 2, 3)]
+    step(state, advanced(state, *calls, then(1, 2, 3)), 1_000)
+    step(state, NodeEnded(1, 1, Outcome("v", at=5_000)), 5_000)
+    step(state, advanced(state, paged("main_s3", "program"), past=(1,)), 5_000)
+    step(state, NodeEnded(2, 1, Outcome(error=("ToolError", "no"), at=6_000)), 6_000)
+    step(state, advanced(state, paged("main_s4", "program"), past=()), 6_000)
+    assert state.sessions[0].advances[2].told == ()
+    step(state, NodeEnded(3, 1, Outcome("v", at=4_000)), 7_000)
+    step(state, InputsRead(0))
+    assert state.ended_at[3] > 5_000, "the clock of its worker is wrong"
+
+
 def test_calls_that_a_step_has_made_ended_when_it_says_also_those_that_failed() -> None:
     """Also those that the next step is told: a fork that takes them over hands them on in the same way."""
     state = begun()
