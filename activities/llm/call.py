@@ -49,8 +49,10 @@ class ModelCalls:
         """Return the model's output, or a request for more nodes: what a joiner adds, or the tool calls of a turn with
         the transcript.
 
-        Raises ProviderError, BindError, BodyMissing, StoreUnavailable.
+        Raises ProviderError, WorkspaceRefused, BindError, BodyMissing, StoreUnavailable.
         """
+        if work.workspace is not None:
+            context.workspace(work)  # a model that has no folder would be paid for turns that come to nothing
         models: Sequence[str] = context.checked.models.get(work.role) or OFFLINE
         if work.model:
             models = (work.model,)
@@ -113,7 +115,7 @@ class ModelCalls:
         """
         if work.workspace is None:
             return output
-        place, current = work.workspace, context.binder.bound(work.workspace)
+        place, current = work.workspace, context.workspace(work)
         tools = (await self._run_context(context)).tools
         for entry in await settled_results(context, work.turn.results if work.turn is not None else ""):
             left = workspace_in(context, tools, entry)

@@ -23,7 +23,7 @@ from sennit.workflows.plan.edits.tool_loop import call_results
 from sennit.workflows.plan.language.media import Media, as_media
 from sennit.workflows.plan.language.nodes import ModelCall, ToolNode
 from sennit.workflows.plan.language.references import parse_reference
-from sennit.workflows.plan.language.workspaces import FIELD, left_by, takes_workspace
+from sennit.workflows.plan.language.workspaces import FIELD, as_workspace, left_by, takes_workspace
 from sennit.workflows.plan.limits import MAX_CALL_MEDIA
 
 
@@ -160,7 +160,7 @@ def workspace_in(
     context: NodeContext, tools: dict[str, dict[str, Any]], entry: dict[str, Any]
 ) -> tuple[str, JsonValue] | None:
     """Return the reference to the workspace that a call of the turn before has left, and the workspace. None for a call
-    that has left none, or that did not work in the folder of the model.
+    that has left none, as its result may be the word of a person, or that did not work in the folder of the model.
     """
     call = context.checked.find(str(entry.get("id")))
     if entry.get("status") != "succeeded" or not isinstance(call, ToolNode) or FIELD not in call.args:
@@ -168,8 +168,12 @@ def workspace_in(
     reference = left_by(call.id, tools.get(call.tool, {}))
     if not reference:
         return None
-    value = entry["value"]
-    return reference, value[FIELD] if reference.endswith(f".{FIELD}") else value
+    left = entry["value"]
+    if reference.endswith(f".{FIELD}") and isinstance(left, dict):
+        left = left.get(FIELD)
+    if as_workspace(left) is None:
+        return None
+    return reference, left
 
 
 async def settled_results(context: NodeContext, reference: str) -> list[dict[str, Any]]:

@@ -3,14 +3,19 @@
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from pydantic import JsonValue
+
 from sennit.activities.nodes.attempts import Attempts
 from sennit.activities.nodes.binding import Binder, Unit, Written, written_at
 from sennit.activities.storage.run_context import StoredPlan
+from sennit.activities.toolbox.errors import WorkspaceRefused
 from sennit.workflows.messages.contracts import PlanPage
 from sennit.workflows.messages.node_calls import AskingCall, NodeCall, ProgramNodeCall, WriteNodeCall
 from sennit.workflows.plan.compile.execution_plan import NodeSpec
 from sennit.workflows.plan.language.limits import NO_USAGE, Usage
 from sennit.workflows.plan.language.nodes import AgentCall, ModelCall, Node, ToolCall
+from sennit.workflows.plan.language.references import as_text
+from sennit.workflows.plan.language.workspaces import as_workspace
 from sennit.workflows.plan.scheduling.events import Approval, TaskNews
 
 
@@ -53,6 +58,16 @@ class NodeContext:
         Raises BindError.
         """
         return {**self.binder.bound(work.args), **(self.approved.args if self.approved is not None else {})}
+
+    def workspace(self, work: ModelCall | AgentCall) -> JsonValue:
+        """Return the workspace that a model or a sub-agent works in. Raises WorkspaceRefused for any other value, and
+        BindError.
+        """
+        value: JsonValue = self.binder.bound(work.workspace)
+        if as_workspace(value) is None:
+            way = "attach a folder with --attach NAME=FOLDER, or refer to what another call has left"
+            raise WorkspaceRefused(f"`workspace`: {as_text(work.workspace)[:200]} is no workspace; {way}")
+        return value
 
     @property
     def approved(self) -> Approval | None:

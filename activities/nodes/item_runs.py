@@ -64,9 +64,9 @@ async def folder_request(
     the folder, so it plans nothing: its plan is one model that works there turn by turn. Without tools of its own it
     has those that work in folders.
 
-    Raises BindError, BodyMissing, StoreUnavailable.
+    Raises WorkspaceRefused, BindError, BodyMissing, StoreUnavailable.
     """
-    workspace = context.binder.bound(agent.workspace)
+    workspace = context.workspace(agent)
     await copy_workspaces(library.store, context.run_prefix, _home_below(context), workspace, encode(workspace))
     tools = agent.tools
     if tools is None:

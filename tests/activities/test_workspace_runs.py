@@ -45,6 +45,12 @@ def stamp(workspace: Workspace, context: ToolContext) -> Workspace:
         return context.workspaces.keep_from(Path(folder), workspace)
 
 
+@tool(effect="read", registry=own)
+def look(workspace: Workspace) -> Workspace | None:
+    """Look at a workspace, and leave none."""
+    assert workspace.files
+
+
 @pytest.fixture(scope="module")
 def tools() -> Iterator[list[Tool]]:
     with tempfile.TemporaryDirectory(dir="/tmp") as folder:
@@ -237,6 +243,43 @@ async def test_a_model_with_tools_works_in_one_folder_turn_by_turn(run: Start, s
         "diff": False,
         "shell": False,
     }
+
+
+@pytest.mark.parametrize("kind", [{"kind": "llm", "prompt": "Mend it."}, {"kind": "agent", "goal": "Mend it."}])
+async def test_a_model_without_a_folder_is_not_asked(run: Start, server: ModelServer, kind: dict[str, Any]) -> None:
+    node = {"id": "w", **kind, "tools": ["shell"], "workspace": "$input.repo"}
+    plan = {"inputs": REPO, "nodes": [node], "answer": "$w"}
+    handle = await run(plan=plan, inputs={"repo": {"a": 1}}, on_failure="fail")
+    with pytest.raises(WorkflowFailureError) as caught:
+        await handle.result()
+    assert r"`workspace`: $input.repo is no workspace; attach a folder" in str(caught.value.cause)
+    assert server.asked == []
+
+
+def looks(asked: Asked) -> Reply:
+    """Look at the folder, write into it, and say that it is done."""
+    replies = [
+        Reply("Done."),
+        Reply(calls=(Call("shell", {"command": "touch seen"}),)),
+        Reply(calls=(Call("look", {}),)),
+    ]
+    for role, _ in asked.turns:
+        if role == "tool":
+            replies.pop()
+    return replies[-1]
+
+
+async def test_a_call_that_leaves_no_folder_leaves_the_model_its_own(
+    run: Start, server: ModelServer, repo: str
+) -> None:
+    server.on("Mend it", looks)
+    plan = {
+        "inputs": REPO,
+        "nodes": [{**WORKER, "tools": ["look", "shell"]}, shell("end", "ls", "$w.workspace")],
+        "answer": "$end.stdout",
+    }
+    handle = await run(plan=plan, attachments={"repo": repo})
+    assert (await handle.result())["answer"] == "add.py\nseen\ntest.py\n"
 
 
 def finds_the_sign(asked: Asked) -> Reply:
