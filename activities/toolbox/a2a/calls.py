@@ -5,7 +5,7 @@ come, nobody knows whether the agent has read the message: then only a call that
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import Any, Final
@@ -55,6 +55,7 @@ from sennit.activities.toolbox.errors import (
     A2aFailed,
     A2aUnavailable,
     HttpStatusError,
+    ToolArgumentError,
     ToolError,
     UnknownOutcome,
 )
@@ -77,6 +78,8 @@ _REFUSALS: Final = (
     VersionNotSupportedError,
 )
 """Errors of the protocol by which an agent says that it has done nothing."""
+_LARGEST_WHOLE: Final = 2**53
+"""Up to which each whole number is a float, too."""
 _UNREADABLE: Final = (ParseError, ValueError, TypeError, KeyError, AttributeError, RuntimeError)
 """What the SDK raises of an answer that is none of the protocol."""
 
@@ -127,9 +130,9 @@ async def read_card(agent: Agent) -> AgentCard:
 async def ask(agent: Agent, sent: Sent, progress: Callable[[str], None]) -> AgentAnswer:
     """Send a message and return what comes of it. A cancellation is passed on to the agent.
 
-    Raises A2aUnavailable, A2aCredentialsRefused and AddressRefused where the agent has not read the message; A2aFailed
-    and A2aNeedsInput where the agent has answered so; and for a lost answer UnknownOutcome, or A2aUnavailable if the
-    message may be repeated. Each begins with the agent's name.
+    Raises ToolArgumentError, A2aUnavailable, A2aCredentialsRefused and AddressRefused where the agent has not read the
+    message; A2aFailed and A2aNeedsInput where the agent has answered so; and for a lost answer UnknownOutcome, or
+    A2aUnavailable if the message may be repeated. Each begins with the agent's name.
     """
     try:
         return await _Call(agent, sent, progress).answer()
@@ -184,7 +187,10 @@ class _Call:
             async with asyncio.timeout(patience):
                 card = await _card(agent, http)
                 config = ClientConfig(httpx_client=http, polling=True)
-                client = ClientFactory(config).create(card)
+                try:
+                    client = ClientFactory(config).create(card)
+                except _UNREADABLE as error:
+                    raise A2aUnavailable(f"{agent.name}: its card cannot be used: {one_line(str(error))}") from None
                 return client, await self._message(client)
         except TimeoutError:
             raise A2aUnavailable(f"{agent.name}: no answer within {patience:g} s", retryable=True) from None
@@ -196,13 +202,9 @@ class _Call:
         sent = self._sent
         if sent.agents_above >= MAX_AGENTS_ABOVE:
             raise A2aFailed(f"{self._agent.name}: {MAX_AGENTS_ABOVE} agents have asked each other for this already")
-        message = Message(message_id=sent.message_id, role=Role.ROLE_USER, parts=[Part(text=sent.text)])
+        message = Message(message_id=sent.message_id, role=Role.ROLE_USER, parts=_parts(self._agent, sent))
         # Agents that pass this on, as Sennit does, end a circle of agents that ask each other.
         message.metadata.update({"sennit": {"agents_above": sent.agents_above + 1}})
-        if sent.data is not None:
-            part = Part()
-            ParseDict(dict(sent.data), part.data)
-            message.parts.append(part)
         if sent.continues:
             try:
                 earlier = await client.get_task(GetTaskRequest(id=sent.continues, history_length=0))
@@ -289,6 +291,35 @@ class _Call:
         with suppress(A2AError, HttpError, ToolError, CommandFailed, TimeoutError, *_UNREADABLE):
             async with asyncio.timeout(_CANCEL_SECONDS):
                 await client.cancel_task(CancelTaskRequest(id=self._task.id))
+
+
+def _parts(agent: Agent, sent: Sent) -> list[Part]:
+    """Return what a message says. Raises ToolArgumentError for what the protocol cannot carry as it is."""
+    field = "message"
+    try:
+        parts = [Part(text=sent.text)]
+        if sent.data is not None:
+            field = "data"
+            _check_numbers(sent.data)
+            parts.append(Part())
+            ParseDict(dict(sent.data), parts[-1].data)
+    except _UNREADABLE as error:
+        problem = f"A2A cannot carry it: {one_line(str(error))[:200]}"
+        raise ToolArgumentError(problem, tool=agent.name, field=field) from None
+    return parts
+
+
+def _check_numbers(value: Any) -> None:
+    """Raise ValueError for a whole number that would arrive as another one: all numbers of A2A are floats."""
+    if isinstance(value, int) and abs(value) > _LARGEST_WHOLE:
+        raise ValueError(f"a number above 2^53 may arrive as another one, give it as a text: {value}")
+    parts: Iterable[Any] = ()
+    if isinstance(value, Mapping):
+        parts = value.values()
+    elif isinstance(value, list):
+        parts = value
+    for part in parts:
+        _check_numbers(part)
 
 
 def _client_of(agent: Agent) -> Any:

@@ -243,6 +243,42 @@ async def test_an_agent_whose_card_cannot_be_read_is_away(tmp_path: Path, contex
     assert not any(server.asked)
 
 
+async def test_an_agent_of_an_unknown_version_is_away(tmp_path: Path, context: ToolContext) -> None:
+    card = card_of(HERE, version="next")
+    async with raw_server(lambda body, _: card(server, body)) as server:
+        tool = await declared(tmp_path, server.url, effect="write")
+        with pytest.raises(A2aUnavailable, match="parrot: its card cannot be used: "):
+            await tool.call({"message": "hello"}, context)
+    assert not any(server.asked)
+
+
+DEEP: dict[str, Any] = {}
+for _ in range(150):
+    DEEP = {"a": DEEP}
+
+
+@pytest.mark.parametrize(
+    ("said", "problem"),
+    [
+        ({"message": "a\ud800"}, "parrot: message: A2A cannot carry it: 'utf-8' codec"),
+        ({"message": "a", "data": {"names": ["a\ud800"]}}, "parrot: data: A2A cannot carry it: 'utf-8' codec"),
+        ({"message": "a", "data": DEEP}, "parrot: data: A2A cannot carry it: Message too deep"),
+        ({"message": "a", "data": {"order": {"ids": [2**53 + 1]}}}, "may arrive as another one, .*: 9007199254740993"),
+        ({"message": "a", "data": {"n": 10**400}}, "may arrive as another one"),
+    ],
+)
+async def test_what_a_message_cannot_carry_is_refused_before_it_goes_out(
+    tmp_path: Path, context: ToolContext, said: dict[str, Any], problem: str
+) -> None:
+    """A write that fails otherwise asks a person whether it was made."""
+    async with agent_server() as agent:
+        tool = await declared(tmp_path, agent.url, effect="write")
+        with pytest.raises(ToolArgumentError, match=problem):
+            await tool.call(said, context)
+        await tool.call({"message": "hello", "data": {"n": 2**53, "yes": True}}, context)
+    assert agent.read == ["hello"]
+
+
 async def test_requests_go_to_the_address_that_was_admitted(
     tmp_path: Path, context: ToolContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -263,7 +299,7 @@ def port_of(server: RawServer) -> str:
     return server.url.rpartition(":")[2]
 
 
-def card_of(url: str, sends: Script | None = None, *, streaming: bool = False) -> Any:
+def card_of(url: str, sends: Script | None = None, *, streaming: bool = False, version: str = "1.0") -> Any:
     """Return how a server answers whose card names that URL: with a message, or with what `sends` says."""
     done = {"message": {"messageId": "m", "role": "ROLE_AGENT", "parts": [{"text": "fine"}]}}
 
@@ -274,7 +310,7 @@ def card_of(url: str, sends: Script | None = None, *, streaming: bool = False) -
                 "name": "Odd",
                 "description": ABOUT,
                 "version": "1",
-                "supportedInterfaces": [{"url": here, "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}],
+                "supportedInterfaces": [{"url": here, "protocolBinding": "JSONRPC", "protocolVersion": version}],
                 "capabilities": {"streaming": streaming},
                 "defaultInputModes": [],
                 "defaultOutputModes": [],
