@@ -37,7 +37,10 @@ async def edit_plan(run: Run[Any], path: str, digest: str, terminal: Terminal) -
         message = await run.edit_plan(file.data, digest=digest)
     except SennitError as error:
         if is_typed:
-            again = shlex.join(["sennit", "approve", run.id, "--edit-plan", path])
+            words = ["sennit", "approve", run.id, "--edit-plan", path]
+            if digest:  # sent again, it replaces no other plan either
+                words += ["--digest", digest]
+            again = shlex.join(words)
             way = "mend it, and send it" if isinstance(error, Refused) else "look at the run, and send it again"
             terminal.notice(f"your text is kept; {way} with: {again}{terminal.flags}")
         raise

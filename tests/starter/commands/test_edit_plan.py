@@ -2,6 +2,7 @@
 
 import asyncio
 import io
+import shlex
 import subprocess
 import sys
 import uuid
@@ -97,6 +98,12 @@ async def test_a_plan_that_another_person_has_edited_meanwhile_is_not_replaced(
     with pytest.raises(NotAllowed, match="another one by now"):
         await update.run(parse(words), terminal)
     assert "mine" in (tmp_path / "mine.yaml").read_text()
+
+    # Nor is it by the command that is named to send the text again.
+    assert isinstance(terminal.err, io.StringIO)
+    again = shlex.split(terminal.err.getvalue().partition("with: sennit ")[2].splitlines()[0])
+    with pytest.raises(NotAllowed, match="another one by now"):
+        await update.run(parse(["--address", server_address, *again]), make_terminal())
     [item] = (await waiting.query("plan"))["blocked"]
     assert 'nap "theirs"' in item["shown"]
 
