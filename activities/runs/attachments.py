@@ -85,7 +85,10 @@ class Attachments:
             return await self._media(run_prefix, file, path)
         if not has_plan(call.request):
             raise WorkspaceRefused(f"attached folder {file}: a goal takes files; a folder is an input of a plan")
-        folder = await asyncio.to_thread(folder_at, path)
+        try:
+            folder = await asyncio.to_thread(folder_at, path)
+        except OSError as error:  # it may also change while it is read
+            raise WorkspaceRefused(f"attached folder {file} cannot be read: {error.strerror}") from None
         return await RunWorkspaces(self.library.store, run_prefix).keep(folder)
 
     async def _media(self, run_prefix: str, file: str, path: Path) -> Media:

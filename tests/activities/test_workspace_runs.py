@@ -1,7 +1,9 @@
 """Runs that work in folders: from a person's folder through calls, branches and programs to a patch."""
 
 import asyncio
+import errno
 import json
+import os
 import re
 import subprocess
 import tempfile
@@ -20,6 +22,8 @@ from temporalio.client import Client, WorkflowFailureError
 from sennit.activities.definitions import Activities, WorkerPaths
 from sennit.activities.llm.models import Models
 from sennit.activities.providers.settings import ModelSettings
+from sennit.activities.runs import attachments
+from sennit.activities.sandbox.folders import Folder
 from sennit.activities.sandbox.tools import code_tools
 from sennit.activities.toolbox import Registry, Tool, ToolContext, Workspace, load_tools, tool
 from sennit.starter.client.request import script_of
@@ -137,6 +141,20 @@ async def test_what_cannot_be_kept_is_refused_before_anything_starts(run: Start,
     with pytest.raises(WorkflowFailureError) as refused:
         await (await run(goal="Mend it", attachments={"file_01": repo})).result()
     assert "a goal takes files" in str(refused.value.cause)
+
+
+async def test_a_folder_that_changes_while_it_is_read_ends_the_run_with_a_sentence(
+    run: Start, repo: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def changing(_place: Path) -> Folder:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), "index.lock")
+
+    monkeypatch.setattr(attachments, "folder_at", changing)
+    handle = await run(plan={"inputs": REPO, "nodes": [shell("a", "ls", "$input.repo")]}, attachments={"repo": repo})
+    async with asyncio.timeout(30):
+        with pytest.raises(WorkflowFailureError) as refused:
+            await handle.result()
+    assert f"attached folder {repo} cannot be read: No such file or directory" in str(refused.value.cause)
 
 
 async def test_a_program_goes_on_in_what_its_calls_leave(run: Start, repo: str) -> None:
