@@ -146,6 +146,16 @@ def _end_like(child: int) -> NoReturn:
             os._exit(code if code >= 0 else 128 - code)
 
 
+def _write_text(path: Path, text: str) -> None:
+    """Raises ValueError where the workspace has a file in the place of a folder, or the other way round."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except (FileExistsError, IsADirectoryError, NotADirectoryError):
+        shown = str(path).removeprefix(f"{WORKSPACE}/")
+        raise ValueError(f"files: {shown}: it, or what it lies in, is of another kind in the workspace") from None
+
+
 def _receive_files() -> None:
     """Write the files that come through the socket at stdin, answer, and put /dev/null in its place."""
     with socket.socket(fileno=0) as channel, channel.makefile("rb") as incoming:
@@ -155,8 +165,7 @@ def _receive_files() -> None:
             Path(WORKSPACE).mkdir()
             folders.write_folder(folders.from_json(given["workspace"]), Path(WORKSPACE))
         for name, text in given["files"].items():
-            Path(name).parent.mkdir(parents=True, exist_ok=True)
-            Path(name).write_text(text, encoding="utf-8")
+            _write_text(Path(name), text)
         folder = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         socket.send_fds(channel, [READY], [folder])
         os.close(folder)

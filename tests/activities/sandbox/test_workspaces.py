@@ -20,7 +20,7 @@ from sennit.activities.sandbox.tools import code_tools
 from sennit.activities.storage.artifacts import ArtifactStore, encode
 from sennit.activities.storage.workspaces import RunWorkspaces, folder_at
 from sennit.activities.toolbox import Tool, ToolContext
-from sennit.activities.toolbox.errors import SandboxLimit, ToolResultError, WorkspaceRefused
+from sennit.activities.toolbox.errors import SandboxFailed, SandboxLimit, ToolResultError, WorkspaceRefused
 from sennit.workflows.plan.language.workspaces import Workspace
 
 RUN = "default/run"
@@ -89,6 +89,12 @@ async def test_python_imports_what_lies_in_its_workspace(call: Call, repo: dict[
     done = await call("python", code="import lib.twice\nresult = lib.twice.twice('ab')", files=files, workspace=repo)
     assert (done["exit_code"], done["result"], done["files"]) == (0, "abab", {})
     assert done["changed"] == ["lib/twice.py", "main.py"]
+
+
+@pytest.mark.parametrize("name", ["raw/x", "src", "raw/x/y"])
+async def test_files_that_do_not_fit_into_a_workspace_are_named(call: Call, repo: dict[str, Any], name: str) -> None:
+    with pytest.raises(SandboxFailed, match=f"^files: {name}: it, or what it lies in, is of another kind"):
+        await call("shell", command="true", files={name: "text"}, workspace=repo)
 
 
 async def test_a_call_without_a_workspace_says_nothing_of_one(call: Call) -> None:
