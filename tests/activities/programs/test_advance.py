@@ -265,8 +265,9 @@ async def test_a_read_behind_what_may_write_is_not_the_one_in_front_of_that(
     play: Make, call: str, writes: bool
 ) -> None:
     """An edit that drops the first of two equal reads takes over the second one, not what was there before."""
-    fakes = {"search": search, "note": lambda text: text}
-    fakes |= {"llm": lambda prompt, schema: prompt, "agent": lambda goal: goal}
+    fakes: dict[str, Callable[..., Any]] = {"search": search, "note": lambda text: text}
+    fakes["llm"] = lambda prompt, schema: prompt
+    fakes["agent"] = lambda goal: goal
     front, behind = (
         play(f"async def main():\n    {lines}\n", fakes=fakes)
         for lines in (f"await search('a')\n    await {call}", f"await {call}\n    await search('a')")
