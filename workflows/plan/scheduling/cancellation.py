@@ -56,9 +56,10 @@ def expire(state: RunState, call: int) -> None:
 
 def cancel_unread(state: RunState, program: int) -> None:
     """Cancel the calls and tasks that a program has begun and not waited for when it ends. Its writes go on to their
-    ends.
+    ends, and so does what a person has run again after the script was told of its end.
     """
-    calls = state.sessions[program].calls
+    session = state.sessions[program]
+    calls = {call: number for call, number in session.calls.items() if not session.is_told(call)}
 
     def is_write(node: int) -> bool:
         return node in calls and state.graph.specs[node].effect == "write"

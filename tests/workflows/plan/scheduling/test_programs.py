@@ -663,6 +663,21 @@ def test_what_a_program_began_and_did_not_wait_for_is_cancelled_when_it_ends() -
     assert state.ended
 
 
+def test_a_call_that_a_person_has_run_again_outlives_the_end_of_its_program() -> None:
+    """The script was told of its first end, and comes to its own end meanwhile."""
+    specs = [NodeSpec("main", "program"), NodeSpec("after", "tool", needs=[0])]
+    state = RunState(Graph(ExecutionPlan(specs, [1])))
+    step(state, RunStarted())
+    added(state, paged("main_1", key="a"), paged("main_2", key="b"), then(2, 3))
+    step(state, NodeEnded(2, 1, Outcome("v")))
+    step(state, RetryRequested(2))
+    step(state, NodeEnded(0, 1, Outcome("v of the first end")))
+    assert (state.status[2], STATUS_NAMES[state.status[3]]) == (RUNNING, "cancelled")
+    step(state, NodeEnded(2, 2, Outcome("w")))
+    assert (state.status[0], state.sessions[0].number) == (RUNNING, 1)
+    assert 2 in state.sessions[0].last.told
+
+
 def test_people_see_what_a_program_tells_of_its_tasks() -> None:
     """Nothing starts a task and nothing waits for it. When the program runs again, so do its tasks."""
     state = begun()
