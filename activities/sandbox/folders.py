@@ -54,6 +54,24 @@ class Folder(NamedTuple):
     def size(self) -> int:
         return sum(file.size for file in self.files)
 
+    @property
+    def without_bodies(self) -> "Folder":
+        """The same folder for whoever is given the bodies apart."""
+        return self._replace(files=[file._replace(body=None) for file in self.files])
+
+    def with_bodies(self, bodies: bytes) -> "Folder":
+        """Return the folder with the bodies of its files, which lie one behind the other. Raises ValueError if these
+        are others.
+        """
+        if len(bodies) != self.size:
+            raise ValueError(f"the files of the workspace have {self.size} bytes, and {len(bodies)} have come")
+        files: list[File] = []
+        at = 0
+        for file in self.files:
+            files.append(file._replace(body=bodies[at : at + file.size]))
+            at += file.size
+        return self._replace(files=files)
+
 
 def read_folder(folder: int, known: Container[str] = ()) -> Folder:
     """Return what is in the open folder; a file whose digest is `known` comes without its body. Raises FolderRefused,
@@ -144,7 +162,9 @@ def digest_of(body: bytes) -> str:
 
 
 def as_json(folder: Folder) -> dict[str, Any]:
-    """Return a folder as it travels to a command and back."""
+    """Return a folder as it travels to a command and back. Without bodies it has none there, either: text takes much
+    more memory than bytes, and whoever writes or reads a long one holds up its whole process.
+    """
     files = []
     for file in folder.files:
         body = None

@@ -163,7 +163,8 @@ def _receive_files() -> None:
         Path(".tmp").mkdir()
         if given["workspace"] is not None:
             Path(WORKSPACE).mkdir()
-            folders.write_folder(folders.from_json(given["workspace"]), Path(WORKSPACE))
+            workspace = folders.from_json(given["workspace"])
+            folders.write_folder(workspace.with_bodies(incoming.read(workspace.size)), Path(WORKSPACE))
         for name, text in given["files"].items():
             _write_text(Path(name), text)
         folder = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -5,7 +5,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -124,7 +124,7 @@ class Sandbox:
         report = _report(fields, seconds)
         if fields["refused"]:
             raise WorkspaceRefused(f"the folder cannot be kept as a workspace: {fields['refused']}")
-        return report, folders.from_json(fields["workspace"])
+        return report, await asyncio.to_thread(folders.from_json, fields["workspace"])
 
     async def supervise(
         self, command: Sequence[str], files: dict[str, str], seconds: int, workspace: Folder | None = None
@@ -134,10 +134,13 @@ class Sandbox:
             group = memory_group.create(self.groups, LIMITS["memory_in_all"]) if self.groups else None
         except OSError as error:
             raise SandboxFailed(f"no memory group can be made: {error}", retryable=True) from None
+        bodies: list[bytes] = []
+        if workspace is not None:
+            bodies = [file.body or b"" for file in workspace.files]
         try:
-            # A workspace may be large, and other calls go on meanwhile.
+            # A workspace may have many files, and other calls go on meanwhile.
             job = await asyncio.to_thread(self.job, command, files, seconds, group, workspace)
-            reply = await _reply(job)
+            reply = await _reply(job, bodies)
         finally:
             if group:
                 memory_group.remove(group)
@@ -156,7 +159,7 @@ class Sandbox:
         group: Path | None,
         workspace: Folder | None = None,
     ) -> bytes:
-        """Return the line that tells a supervisor what to run and how."""
+        """Return the line that tells a supervisor what to run and how. The bodies of a workspace follow it."""
         user = any_user() if os.getuid() == 0 else None
         # bubblewrap makes a root and namespaces of its own. Elsewhere Landlock keeps the command in a folder that the
         # supervisor makes.
@@ -179,7 +182,7 @@ class Sandbox:
         }
         given = None
         if workspace is not None:
-            given = folders.as_json(workspace)
+            given = folders.as_json(workspace.without_bodies)
         restrict = [python, *starter_of("restrict", root)[1:], json.dumps(policy)]
         job = {
             "command": [*opening, *restrict, *command],
@@ -264,7 +267,7 @@ def _interpreter(method: str) -> str:
     return "/usr/bin/python3"
 
 
-async def _reply(job: bytes) -> bytes:
+async def _reply(job: bytes, bodies: Iterable[bytes]) -> bytes:
     """Have a supervisor do the job and return what it answers, nothing if it died."""
     supervisor = await asyncio.create_subprocess_exec(
         *starter_of("supervisor"),
@@ -278,8 +281,9 @@ async def _reply(job: bytes) -> bytes:
     assert supervisor.stdout is not None
     reply = b""
     try:
-        supervisor.stdin.write(job)
-        await supervisor.stdin.drain()
+        for part in (job, *bodies):
+            supervisor.stdin.write(part)
+            await supervisor.stdin.drain()
         reply = await supervisor.stdout.read()
     except ConnectionError:
         pass

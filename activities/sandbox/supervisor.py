@@ -42,6 +42,9 @@ def main() -> None:
     """Read the job, run it, write the report."""
     ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # orphaned processes become children of this one
     job = json.loads(sys.stdin.buffer.readline())
+    bodies = b""
+    if job["workspace"] is not None:
+        bodies = sys.stdin.buffer.read(folders.from_json(job["workspace"]).size)
     if job["group"]:
         memory_group.join(Path(job["group"]))
     try:
@@ -50,8 +53,10 @@ def main() -> None:
         problem = f"no private folder can be made in {job['folder']}: {error.strerror or error}"
         sys.stdout.write(json.dumps(_failed(problem)))
         return
+    supervisor = Supervisor(job, folder, bodies)
+    del bodies  # it lets go of them once the command has them
     try:
-        report = Supervisor(job, folder).run()
+        report = supervisor.run()
     finally:
         if folder is not None:
             with suppress(OSError):  # what a process that could not be ended still has
@@ -84,10 +89,13 @@ def _make_folder(job: dict[str, Any]) -> str:
 
 
 class Supervisor:
-    """One command in its folder, which is inside the container if `folder` is None."""
+    """One command in its folder, which is inside the container if `folder` is None. `bodies` are those of the files of
+    its workspace.
+    """
 
-    def __init__(self, job: dict[str, Any], folder: str | None) -> None:
+    def __init__(self, job: dict[str, Any], folder: str | None, bodies: bytes) -> None:
         self._job = job
+        self._bodies = bodies
         self._limits: dict[str, int] = job["limits"]
         self._place = folder
         self._output: dict[str, bytearray] = {"stdout": bytearray(), "stderr": bytearray()}
@@ -134,9 +142,11 @@ class Supervisor:
     def _hand_over_files(self, channel: socket.socket) -> int | None:
         """Send the files; return the folder, open, once the command is about to run there; None if it could not."""
         given = json.dumps({"files": self._job["files"], "workspace": self._job["workspace"]}).encode()
-        channel.settimeout(_START_SECONDS + len(given) / _SLOWEST_BYTES)
+        channel.settimeout(_START_SECONDS + (len(given) + len(self._bodies)) / _SLOWEST_BYTES)
         try:
             channel.sendall(given + b"\n")
+            channel.sendall(self._bodies)
+            self._bodies = b""
             word, folders, _, _ = socket.recv_fds(channel, len(READY), 1)
             self._measured = any(processes.address_spaces().values())  # the command waits for the channel to close
         except OSError:

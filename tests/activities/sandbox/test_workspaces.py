@@ -1,6 +1,7 @@
 """Workspaces: folders that outlive a call. What a call is given, what it leaves behind, and what is refused."""
 
 import asyncio
+import json
 import os
 import stat
 import tempfile
@@ -101,6 +102,18 @@ async def test_a_call_without_a_workspace_says_nothing_of_one(call: Call) -> Non
     assert set(await call("shell", command="true")) == {
         "exit_code", "stdout", "stderr", "files", "left_out", "truncated"
     }  # fmt: skip
+
+
+def test_bytes_of_a_workspace_travel_as_bytes(tmp_path: Path) -> None:
+    """Text of 32 MiB holds up the whole worker while it is written, and takes several times the memory."""
+    body = b"x" * 1_000_000
+    folder = Folder([File("a", False, 0, len(body), folders.digest_of(body), body)], [])
+    job = sandbox_of("auto", tmp_path).job(["true"], {}, 5, None, folder)
+    assert len(job) < 10_000
+    travelled = folders.from_json(json.loads(job)["workspace"])
+    assert travelled.with_bodies(body) == folder
+    with pytest.raises(ValueError, match="have 1000000 bytes, and 3 have come"):
+        travelled.with_bodies(b"abc")
 
 
 async def test_a_call_that_is_stopped_leaves_nothing(call: Call, repo: dict[str, Any], store: ArtifactStore) -> None:
