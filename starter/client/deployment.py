@@ -90,7 +90,7 @@ async def prune(client: Client, deployment: str) -> dict[str, str]:
 
 
 async def _delete(client: Client, version: Version) -> str:
-    """Delete a version, and return why the server does not, or nothing."""
+    """Delete a version, and return why the server does not, or nothing. One that is gone by now is deleted, too."""
     request = DeleteWorkerDeploymentVersionRequest(
         namespace=client.namespace,
         deployment_version=WorkerDeploymentVersion(deployment_name=version.deployment, build_id=version.build),
@@ -101,7 +101,8 @@ async def _delete(client: Client, version: Version) -> str:
     except RPCError as error:
         if error.status == RPCStatusCode.FAILED_PRECONDITION:
             return error.message
-        raise error_of(error) from None
+        if error.status != RPCStatusCode.NOT_FOUND:
+            raise error_of(error) from None
     return ""
 
 

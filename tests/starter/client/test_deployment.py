@@ -19,6 +19,7 @@ from temporalio.api.history.v1 import HistoryEvent
 from temporalio.api.workflowservice.v1 import RegisterNamespaceRequest
 from temporalio.client import Client, WorkflowHandle
 
+from sennit.starter.client import deployment
 from sennit.starter.client.deployment import Version, promote
 from sennit.starter.client.errors import Refused
 from sennit.workers.server_check import ServerCheck
@@ -180,3 +181,7 @@ async def test_a_rollout_while_runs_wait_and_work_loses_nothing_and_repeats_only
     assert deadline(after) == pytest.approx(deadline(before), abs=1.0), "24 hours from when it began to wait"
     for decided in ((before, after), await chain(client, works)):
         assert [builds(events) for events in decided] == [{"1"}, {"2"}]
+
+
+async def test_a_build_that_somebody_else_has_deleted_meanwhile_is_deleted(client: Client) -> None:
+    assert await deployment._delete(client, Version("sennit", "gone")) == ""
