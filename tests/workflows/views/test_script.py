@@ -64,7 +64,9 @@ def test_a_call_of_a_module_stands_beside_its_line_in_the_text_that_is_shown() -
     script = "from pack import a\n# ==== main: prog.py ====\n# ==== file: pack/a.py ====\nx = 1\nread()\n"
     graph = Graph(ExecutionPlan([NodeSpec("main", "program", summary="main program", script=script)], [0]))
     graph.append([called("m_1", "pack.a.look#1/read:pack.a.py:2 a")], 0)
-    view = view_of(RunState(graph))
+    state = RunState(graph)
+    state.sessions[0] = Session(calls={1: 0})
+    view = view_of(state)
     [line] = view.lines
     assert view.script.splitlines()[line.line - 1] == "read()"
     alone = "x = 1\n# ==== main: prog.py ====\n"

@@ -14,6 +14,7 @@ from sennit.workflows.plan.programs.vocabulary import RUN_PROGRAM
 
 _WORDS_FROM = ("sennit", "tools")
 """From where scripts import words and tools, so that editors know them."""
+_OTHERWISE = "that is where a module begins, so write it otherwise"
 
 
 class Files(Protocol):
@@ -71,11 +72,30 @@ def bundled(script: str, files: Files, path: str = "") -> Bundle:
     """
     try:
         parsed(script)
-    except SyntaxError:
+    except SyntaxError as error:
+        mark = _mark_in_a_text(script) if not isinstance(error, TooLarge) else None
+        if mark is not None:
+            text = f"this is a line like {FILE_MARK.format('name.py')!r}: {_OTHERWISE}"
+            raise BadBundle([("", mark, text)]) from None
         return Bundle(script)
     bundler = _Bundler(script, files, path)
     bundler.read_all()
     return bundler.bundle()
+
+
+def _mark_in_a_text(script: str) -> int | None:
+    """Return the line of what looks like the beginning of a module, and stands in a text of a program that is Python
+    as a whole; None if that is not what is wrong.
+    """
+    modules = modules_in(script)
+    if not modules:
+        return None
+    try:
+        ast.parse(script)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    line, _ = modules[0]
+    return line
 
 
 class _Bundler:
@@ -212,7 +232,7 @@ class _Bundler:
             self._problem(file, node, f"a script has at most {MAX_SCRIPT_FILES} modules")
             return True
         if modules_in(text):
-            self._problem(file, node, f"{place} has a line like {FILE_MARK.format('name.py')!r}: write it otherwise")
+            self._problem(file, node, f"{place} has a line like {FILE_MARK.format('name.py')!r}: {_OTHERWISE}")
             return True
         added = _File(module, place, text, is_package=path == paths_of(module)[0])
         self._modules[path] = added

@@ -23,7 +23,8 @@ OLD_BUNDLE = (
 )
 _PACKAGE = "__init__.py"
 _MARKED = re.compile(r"^# ==== file: ((?:[^\W\d]\w*/)*[^\W\d]\w*\.py) ====$", re.MULTILINE)
-_NAMED = re.compile(r"^# ==== main: (\S.{,80}) ====\n?", re.MULTILINE)
+_NAMED = re.compile(r"^# ==== main: (\S.{,80}) ====(?:\n|\Z)(?=\Z|# ==== file: )", re.MULTILINE)
+"""Nothing but modules stands behind it: a line like it in a text of the program is none."""
 _OLD_MARK = re.compile(r"^# ==== \w+\.py ====$", re.MULTILINE)
 
 

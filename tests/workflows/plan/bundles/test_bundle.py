@@ -11,7 +11,7 @@ from sennit.activities.programs.interpreter import Interpreter
 from sennit.folders import ScriptFolders
 from sennit.testing import run
 from sennit.workflows.plan.bundles.bundle import BadBundle, Bundle, bundled
-from sennit.workflows.plan.programs.files import files_in, modules_in, place_in
+from sennit.workflows.plan.programs.files import file_of, files_in, modules_in, place_in
 from sennit.workflows.plan.programs.syntax import problems_in
 
 MAIN = "async def main():\n    return 1\n"
@@ -207,6 +207,21 @@ def test_what_cannot_be_put_together_is_named(
         bundled(script + MAIN, Given({"helpers": HELPERS, **modules}), "own/prog.py")
     assert [each[:2] for each in bad.value.problems] == [each[:2] for each in problems]
     assert all(found[2].startswith(each[2]) for found, each in zip(bad.value.problems, problems, strict=True))
+
+
+def test_a_text_of_a_program_may_not_look_like_the_beginning_of_a_module(tmp_path: Path) -> None:
+    """Cut there, the program would have a text without an end, of which its author knows nothing."""
+    script = 'async def main():\n    return """\n# ==== file: b.py ====\n"""\n'
+    with pytest.raises(BadBundle, match=r"line 3: this is a line like .* where a module begins"):
+        bundled(script, ScriptFolders(tmp_path), "main.py")
+
+
+def test_a_text_of_a_program_that_looks_like_its_name_stays_as_it_is(tmp_path: Path) -> None:
+    script = 'async def main():\n    return """\n# ==== main: b.py ====\n"""\n'
+    named = bundled(script, ScriptFolders(tmp_path), "main.py").script
+    assert run(named, {}) == "\n# ==== main: b.py ====\n"
+    assert bundled(named, ScriptFolders(tmp_path), "main.py").script == named
+    assert file_of(named) == "main.py"
 
 
 def test_a_problem_of_a_module_has_its_place_there() -> None:
