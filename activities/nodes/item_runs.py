@@ -3,7 +3,6 @@ run is started with, and how it has ended.
 """
 
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any
 
 from sennit.activities.limits import MAX_FOLDER_TURNS
@@ -11,7 +10,7 @@ from sennit.activities.nodes.binding import Unit
 from sennit.activities.nodes.context import NodeContext, NodeOutput
 from sennit.activities.nodes.error_mapping import SubAgentFailed
 from sennit.activities.nodes.origins import subagent_ledger
-from sennit.activities.storage.artifacts import ArtifactStore, BodyMissing, encode
+from sennit.activities.storage.artifacts import ArtifactStore, encode
 from sennit.activities.storage.media import copy_media
 from sennit.activities.storage.run_context import ArtifactReader, StoredPlan
 from sennit.activities.storage.workspaces import copy_workspaces
@@ -47,7 +46,7 @@ async def item_request(library: ArtifactReader, context: NodeContext, node: MapN
     values = [given, inputs]
     body = encode(values)
     await copy_media(library.store, context.run_prefix, below, values, body)
-    await copy_workspaces(library.store, context.run_prefix, below, values, body)
+    await copy_workspaces(library.store, context.run_prefix, below, values, body, is_strange=True)
     request: dict[str, Any] = {
         "title": f"{context.unit.path} of {checked.goal}"[:200],
         "draft": f"{run}/{await library.put(context.run_prefix, plan)}",
@@ -85,11 +84,9 @@ async def folder_request(
 
 
 async def take_workspaces(store: ArtifactStore, context: NodeContext, answer: Any) -> None:
-    """Keep the workspaces that a sub-agent's answer names in this run too. One that its run does not have is a value
-    that somebody has made up, and stays one. Raises StoreUnavailable.
-    """
-    with suppress(BodyMissing):
-        await copy_workspaces(store, _home_below(context), context.run_prefix, answer, encode(answer))
+    """Keep the workspaces that a sub-agent's answer names in this run too. Raises BodyMissing, StoreUnavailable."""
+    home, body = _home_below(context), encode(answer)
+    await copy_workspaces(store, home, context.run_prefix, answer, body, is_strange=True)
 
 
 def _home_below(context: NodeContext) -> str:

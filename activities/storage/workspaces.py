@@ -165,15 +165,21 @@ class RunWorkspaces:
         return {digest: (name, at) for digest, at in offsets.items()}
 
 
-async def copy_workspaces(store: ArtifactStore, home: str, run_prefix: str, output: Any, body: bytes) -> None:
+async def copy_workspaces(
+    store: ArtifactStore, home: str, run_prefix: str, output: Any, body: bytes, *, is_strange: bool = False
+) -> None:
     """Keep the workspaces that an output of another run names in this run too. A value that only looks like one stays
     what it is. Raises BodyMissing and StoreUnavailable.
+
+    In an output that `is_strange`, a value may name a workspace that its run does not have: somebody has made it up.
     """
     if _NAME not in body:
         return
     for workspace in dict.fromkeys(_named_in(output)):
         if await store.has(run_prefix, workspace.workspace):
             continue  # its list was stored last
+        if is_strange and not await store.has(home, workspace.workspace):
+            continue
         with suppress(WorkspaceRefused):
             await RunWorkspaces(store, home).copy_to(run_prefix, workspace)
 

@@ -18,8 +18,8 @@ from sennit.activities.limits import MAX_WORKSPACE_PACKS
 from sennit.activities.sandbox import SandboxChoice, folders
 from sennit.activities.sandbox.folders import File, Folder
 from sennit.activities.sandbox.tools import code_tools
-from sennit.activities.storage.artifacts import ArtifactStore, encode
-from sennit.activities.storage.workspaces import RunWorkspaces, folder_at
+from sennit.activities.storage.artifacts import ArtifactStore, BodyMissing, encode
+from sennit.activities.storage.workspaces import RunWorkspaces, copy_workspaces, folder_at
 from sennit.activities.toolbox import Tool, ToolContext
 from sennit.activities.toolbox.errors import SandboxFailed, SandboxLimit, ToolResultError, WorkspaceRefused
 from sennit.workflows.plan.language.workspaces import Workspace
@@ -286,6 +286,18 @@ async def test_git_says_what_has_changed_and_takes_it_over(call: Call, repo: dic
 
 
 BEGIN = "git init -q && git add . && git -c user.name=a -c user.email=a@b commit -qm first"
+
+
+async def test_a_made_up_workspace_keeps_no_other_one_from_another_run(
+    repo: dict[str, Any], store: ArtifactStore
+) -> None:
+    """An answer of a sub-agent, or an item of a map, may have both."""
+    made_up = {**repo, "workspace": "0" * 40}
+    output = {"answer": [made_up], "workspace": repo}
+    with pytest.raises(BodyMissing):
+        await copy_workspaces(store, RUN, "default/other", output, encode(output))
+    await copy_workspaces(store, RUN, "default/other", output, encode(output), is_strange=True)
+    assert len((await RunWorkspaces(store, "default/other").load(Workspace.model_validate(repo))).files) == 3
 
 
 async def test_a_diff_names_each_file_that_has_changed(call: Call, repo: dict[str, Any]) -> None:
