@@ -198,7 +198,8 @@ class Sandbox:
                 "HOME": write,
                 "TMPDIR": f"{write}/.tmp",
                 "LANG": "C.UTF-8",
-                "GIT_CONFIG_NOSYSTEM": "1",  # git ends where it may not look into /etc
+                "GIT_CONFIG_NOSYSTEM": "1",  # git ends, or warns, where it may not look into /etc
+                "GIT_ATTR_NOSYSTEM": "1",
             },
         }
         return json.dumps(job).encode() + b"\n"
