@@ -178,8 +178,9 @@ def note_tasks(state: RunState, news: Sequence[TaskNews]) -> None:
 def go_back(state: RunState, program: int, number: int) -> None:
     """Have a program go on again from where its script stood before an advance; with 0 it begins again.
 
-    What it had called from there on stays until the script calls it again, or has to wait for something else. Nodes
-    that have read the program's output wait for its new end.
+    What it had called from there on stays until the script calls it again, or has to wait for something else. What it
+    waits for again, and had given up later, is made again; writes are never given up so. Nodes that have read the
+    program's output wait for its new end.
     """
     if number == 0:
         reset.reset(state, program)
@@ -189,6 +190,9 @@ def go_back(state: RunState, program: int, number: int) -> None:
     reset.forget(state, program)
     state.sessions[program].go_back(number, state.generation[program])
     state.status[program] = DELEGATED
+    for call in state.sessions[program].waits:
+        if state.status[call] == CANCELLED and state.graph.specs[call].effect != "write":
+            reset.reset(state, call)
     reset.recheck_dependents(state, program)
     wake(state, program)
 

@@ -663,6 +663,29 @@ def test_what_a_program_began_and_did_not_wait_for_is_cancelled_when_it_ends() -
     assert state.ended
 
 
+def test_a_program_that_goes_back_waits_again_for_what_it_had_given_up_since() -> None:
+    """The failure was caught, and the script came to its end without the other call of its `gather`."""
+    specs = [NodeSpec("main", "program"), NodeSpec("hold", "gate", needs=[0])]
+    state = RunState(Graph(ExecutionPlan(specs, [1])))
+    step(state, RunStarted())
+    added(state, paged("main_1", key="a"), paged("main_2", key="b"), then(2, 3))
+    step(state, NodeEnded(2, 1, Outcome(error=("ToolError", "no"))))
+    step(state, NodeEnded(0, 1, Outcome("without both")))
+    assert STATUS_NAMES[state.status[3]] == "cancelled"
+    step(state, RetryRequested(2))
+    decisions = step(state, NodeEnded(2, 2, Outcome("v")))
+    assert [each.units for each in decisions if isinstance(each, Start)] == [(0,), (3,)]
+    assert state.sessions[0].last.told == (2,)
+    step(state, added_nothing(state))
+    step(state, NodeEnded(3, 2, Outcome("w")))
+    assert state.sessions[0].last.told == (3,)
+
+
+def added_nothing(state: RunState) -> ProgramAdvanced:
+    """A program waits for what it has waited for before, but for what it was told."""
+    return advanced(state, paged("main_s3", "program"), past=state.sessions[0].last.told)
+
+
 def test_a_call_that_a_person_has_run_again_outlives_the_end_of_its_program() -> None:
     """The script was told of its first end, and comes to its own end meanwhile."""
     specs = [NodeSpec("main", "program"), NodeSpec("after", "tool", needs=[0])]
