@@ -216,7 +216,9 @@ class WorkerProcess:
             await asyncio.sleep(0.01)
         check = self._check(client, readiness)
         reason = await _unlisted(check)
-        _report(readiness, reason)
+        readiness.reason = reason
+        if reason is not None:
+            log.warning(reason)
         log.info(
             "worker ready" if reason is None else "worker polls",
             role=self.role.name,

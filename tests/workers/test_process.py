@@ -36,6 +36,7 @@ class Temporal:
         self.running: Any = None
         self.lost: str | None = None
         self.obstacle: str | None = None
+        self.unlisted: str | None = None
         self.away: str | None = None
         self.missing = ""
         self.store = SimpleNamespace(identify=self._identify)
@@ -69,6 +70,9 @@ class FakeCheck:
 
     async def obstacle(self) -> str | None:
         return self._temporal.obstacle
+
+    async def unlisted(self) -> str | None:
+        return self._temporal.unlisted
 
     async def note(self) -> str:
         return self._temporal.missing

@@ -30,7 +30,15 @@ class Runs:
         self.starts = starts
         self.names: list[str] = []
 
-    async def ask(self, caller: Caller, goal: str, *, id: str = "", continues: str = "") -> None:  # noqa: A002
+    async def ask(
+        self,
+        caller: Caller,
+        goal: str,
+        *,
+        id: str = "",  # noqa: A002
+        continues: str = "",
+        agents_above: int = 0,
+    ) -> None:
         self.names.append(id)
         if self.starts is not None:
             raise self.starts

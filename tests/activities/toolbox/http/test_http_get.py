@@ -269,7 +269,7 @@ async def secure(tmp_path: Path, web: Web, monkeypatch: pytest.MonkeyPatch) -> A
         return ["127.0.0.1"]
 
     monkeypatch.setattr(addresses, "resolve", resolve)
-    monkeypatch.setattr(client, "_certificates", lambda: ssl.create_default_context(cafile=str(certificate)))
+    monkeypatch.setattr(client, "certificates", lambda: ssl.create_default_context(cafile=str(certificate)))
     monkeypatch.setenv("SENNIT_HTTP_ALLOW", "sennit.example,other.example,127.0.0.1")
     yield server.sockets[0].getsockname()[1]
     server.close()
