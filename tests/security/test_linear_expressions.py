@@ -25,6 +25,7 @@ LOCAL: dict[str, list[Any]] = {
     "letter": [redaction._any_spelling("s")],
     "args": [SimpleNamespace(find="x")],
     "name": [NAME],
+    "tool": [NAME],
     "field": ["tool"],
     "module": ["helpers"],
     "names": ["a|b"],
