@@ -19,6 +19,8 @@ from sennit.activities.http.addresses import Destination
 from sennit.activities.http.cookies import no_cookies
 from sennit.activities.http.turns import Turns
 from sennit.activities.limits import MAX_ANSWER_BYTES, MAX_GZIP_MEMBERS, MAX_PIECE_BYTES, MAX_WAIT_SECONDS
+from sennit.activities.toolbox.configuration import Secrets
+from sennit.activities.toolbox.errors import ToolSetupError
 
 CONNECT_SECONDS: Final = 10.0
 
@@ -56,6 +58,19 @@ class Request:
 def check_headers(headers: Mapping[str, str]) -> None:
     """Raise ValueError if a header cannot be sent, so that it is found before the first request."""
     _ = httpx.Headers(headers).raw
+
+
+def declared_headers(secrets: Secrets, texts: Mapping[str, str], where: str) -> dict[str, str]:
+    """Return headers that are declared at `where`, with the secrets that they name.
+
+    Raises ToolSetupError for a variable that is not set, and for headers that cannot be sent.
+    """
+    headers = secrets.filled(texts, where)
+    try:
+        check_headers(headers)
+    except ValueError:
+        raise ToolSetupError(f"{where}: a value is no plain text") from None
+    return headers
 
 
 class Answer:

@@ -10,7 +10,7 @@ from typing import Any, Final
 from a2a.types.a2a_pb2 import AgentCard
 from pydantic import TypeAdapter
 
-from sennit.activities.http.client import check_headers
+from sennit.activities.http.client import declared_headers
 from sennit.activities.http.headers_command import HeadersCommand
 from sennit.activities.limits import MAX_CARD_SECONDS, MAX_MESSAGE_CHARACTERS
 from sennit.activities.toolbox.a2a.answers import AgentAnswer
@@ -57,11 +57,7 @@ def a2a_tools(place: Path | str, env: Mapping[str, str]) -> list[Tool]:
 
 
 def _agent(name: str, declared: AgentDeclaration, secrets: Secrets) -> Agent:
-    headers = secrets.filled(declared.headers, f"agents.{name}.headers")
-    try:
-        check_headers(headers)
-    except ValueError:
-        raise ToolSetupError(f"agents.{name}.headers: a value is no plain text") from None
+    headers = declared_headers(secrets, declared.headers, f"agents.{name}.headers")
     env = secrets.filled(declared.env, f"agents.{name}.env")
     printed = None
     if declared.headers_command is not None:

@@ -8,7 +8,7 @@ from urllib.parse import quote, urlencode, urlsplit
 
 from pydantic import AfterValidator, BaseModel, Field, JsonValue, TypeAdapter, model_validator
 
-from sennit.activities.http.client import Request, check_headers
+from sennit.activities.http.client import Request, declared_headers
 from sennit.activities.http.download import Download, exchange
 from sennit.activities.limits import MAX_MESSAGE_CHARACTERS, MAX_URL_CHARACTERS
 from sennit.activities.toolbox.configuration import Resource, Secrets, Strict, without_credentials
@@ -19,7 +19,6 @@ from sennit.activities.toolbox.errors import (
     HttpStatusError,
     ToolArgumentError,
     ToolError,
-    ToolSetupError,
     UnknownOutcome,
 )
 from sennit.workflows.plan.checking.schemas import unknown_keywords
@@ -93,11 +92,7 @@ class HttpAnswer(BaseModel):
 
 def endpoint_tool(endpoint: Endpoint, secrets: Secrets, where: str) -> Tool:
     """Return the tool that calls an endpoint, declared at `where`. Raises ToolSetupError naming what to correct."""
-    headers = secrets.filled(endpoint.headers, f"{where}.headers")
-    try:
-        check_headers(headers)
-    except ValueError:
-        raise ToolSetupError(f"{where}.headers: a value is no plain text") from None
+    headers = declared_headers(secrets, endpoint.headers, f"{where}.headers")
 
     async def call(arguments: dict[str, Any], context: ToolContext) -> HttpAnswer:
         url, body = _filled(endpoint, arguments)
