@@ -7,7 +7,7 @@ from typing import Any
 
 from sennit.workflows.plan.scheduling import ready
 from sennit.workflows.plan.scheduling.joins import is_open
-from sennit.workflows.plan.scheduling.session import Session
+from sennit.workflows.plan.scheduling.session import Advance, Session
 from sennit.workflows.plan.scheduling.state import DELEGATED, FAILED, RUNNING, SUCCEEDED, RunState
 
 CALL_FAILED = "CallFailed"
@@ -32,8 +32,8 @@ def wake(state: RunState, program: int) -> None:
 
 def hear(state: RunState, call: int) -> None:
     """Have the program of a call that has ended go on with that, if it waits for the call."""
-    program = state.graph.caller_of(call)
-    if program < 0 or state.status[program] != DELEGATED or state.queued[program]:
+    program = _waiting_caller(state, call)
+    if program < 0:
         return
     if call in state.sessions[program].waits and not is_open(state.status[call]):
         ready.queue(state, program)
@@ -80,12 +80,20 @@ def follows(state: RunState, call: int) -> int:
     """Return the program whose script waits for nothing but this call, so that it can go on in the same activity, or
     -1.
     """
-    program = state.graph.caller_of(call)
-    if program < 0 or state.status[program] != DELEGATED or state.queued[program]:
+    program = _waiting_caller(state, call)
+    if program < 0:
         return -1
     # A call that may expire is not waited for as long as its activity takes.
     is_only = list(state.sessions[program].waits) == [call]
     return program if is_only and not state.graph.specs[call].expires else -1
+
+
+def _waiting_caller(state: RunState, call: int) -> int:
+    """Return the program that has made a call if it waits and is not about to go on, or -1."""
+    program = state.graph.caller_of(call)
+    if program < 0 or state.status[program] != DELEGATED or state.queued[program]:
+        return -1
+    return program
 
 
 def begin_again(state: RunState, program: int) -> None:
@@ -119,26 +127,34 @@ def retried_from(state: RunState, program: int) -> int:
 
 def activity_name(state: RunState, unit: int) -> str:
     """Return what the activity of a unit is called: its path, or the name of a program's advance."""
-    session = state.sessions.get(unit)
-    if session is None or not session.has_begun:
+    advance = _further_advance(state, unit)
+    if advance is None:
         return state.path(unit)
-    return session.last.step
+    return advance.step
 
 
 def activity_generation(state: RunState, unit: int) -> int:
     """Return the generation that belongs to this name."""
-    session = state.sessions.get(unit)
-    if session is None or not session.has_begun:
+    advance = _further_advance(state, unit)
+    if advance is None:
         return state.generation[unit]
-    return session.last.generation
+    return advance.generation
 
 
 def activity_page(state: RunState, unit: int) -> str:
     """Return the plan in which the activity of a unit finds it; "" for the run's own."""
+    advance = _further_advance(state, unit)
+    if advance is None:
+        return state.spec_of(unit).page
+    return advance.page
+
+
+def _further_advance(state: RunState, unit: int) -> Advance | None:
+    """Return the advance that a program makes now; None for its first one, which is as the activity of any node."""
     session = state.sessions.get(unit)
     if session is None or not session.has_begun:
-        return state.spec_of(unit).page
-    return session.last.page
+        return None
+    return session.last
 
 
 # What is known of calls.
