@@ -86,7 +86,6 @@ MAX_KEPT_TYPES_BYTES: Final = 32 << 20  # of the types of what tools return: 1,0
 MAX_KEPT_UNITS_BYTES: Final = 4 << 20  # of the paths of nodes, taken apart
 MAX_KEPT_VALUES_BYTES: Final = 96 << 20
 """Of outputs that many calls read a part of, decoded, in the memory of a worker. A longer output is read for each."""
-MAX_KNOWN_SCHEMAS: Final = 1000  # Schemas that a server has refused and that a worker remembers
 MAX_LINE_CHARACTERS: Final = 120  # of a planner's line in a warning
 MAX_LOG_CHARACTERS: Final = 64 << 10  # of what one session of a script logs: the workflow keeps so much of all
 MAX_LOG_LINE_CHARACTERS: Final = 10_000  # of what an MCP server says on its standard error

@@ -176,7 +176,7 @@ def _attempt(
 
     def note(reply: NodeReply) -> None:
         nonlocal ended
-        ended = reply.question is None  # the next step of a program is a node of its own
+        ended = reply.question is None  # a node that asks goes on once it has its answer
 
     outer = _current.set(this)
     try:

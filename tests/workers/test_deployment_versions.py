@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from doubles.worker_processes import WorkerProcesses, readiness
+from temporalio.client import Client
 
 from sennit.starter.client.deployment import Version, promote, prune
 from sennit.starter.client.errors import Refused
@@ -83,15 +84,20 @@ def builds(server: SmallServer, tmp_path: Path) -> Iterator[Builds]:
     made.kill()
 
 
+async def promote_two(client: Client, builds: Builds) -> None:
+    """Start the builds 1 and 2, one after the other, and have each be the current one once it is ready."""
+    for build in "12":
+        builds.start(build)
+        await becomes(builds.ports[build], '"ready": true')
+        await promote(client, Version("sennit", build))
+
+
 async def test_a_build_that_the_server_refuses_is_not_ready_and_names_the_way_out(
     server: SmallServer, builds: Builds
 ) -> None:
     await server.start()
     client = await connect(server.address)
-    for build in "12":
-        builds.start(build)
-        await becomes(builds.ports[build], '"ready": true')
-        await promote(client, Version("sennit", build))
+    await promote_two(client, builds)
 
     builds.start("3")
     refused = await becomes(builds.ports["3"], "does not list sennit:3")
@@ -113,10 +119,7 @@ async def test_a_drained_build_is_deleted_and_the_current_one_stays(server: Smal
     server.polled = "1s"
     await server.start()
     client = await connect(server.address)
-    for build in "12":
-        builds.start(build)
-        await becomes(builds.ports[build], '"ready": true')
-        await promote(client, Version("sennit", build))
+    await promote_two(client, builds)
     builds.kill("1")
     async with asyncio.timeout(120):
         while (kept := await prune(client, "sennit"))["1"]:
