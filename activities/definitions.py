@@ -53,6 +53,7 @@ from sennit.activities.runs.outputs import OutputReader
 from sennit.activities.runs.planner import Planner, PlanStreamer
 from sennit.activities.runs.pollers import QueueWorkers
 from sennit.activities.runs.prepare import RunPreparer
+from sennit.activities.runs.quota import QuotaRule, ended_runs
 from sennit.activities.runs.trajectory import LearnChoice, RunNoter
 from sennit.activities.storage.artifacts import StoreUnavailable
 from sennit.activities.storage.documents import DocumentRule
@@ -97,10 +98,12 @@ from sennit.workflows.messages.node_calls import (
     WriteNodeCall,
 )
 from sennit.workflows.messages.outputs import OUTPUTS, OutputsCall, OutputsReply
+from sennit.workflows.messages.quota import ENDED_RUNS, TAKE_PLACE, EndedRuns, PlaceCall, QuotaRuns
 from sennit.workflows.messages.trajectory import NOTE_RUN, NoteCall, Noted
 from sennit.workflows.plan.compile.compiler import READ_ATTEMPTS
 from sennit.workflows.plan.language.nodes import ApprovalPolicy
 from sennit.workflows.plan.limits import MAX_ATTEMPTS
+from sennit.workflows.plan.quota import PlaceReply
 
 log = logging.getLogger("tools")
 T = TypeVar("T")
@@ -132,15 +135,17 @@ class Activities:
         approval: ApprovalPolicy = "writes",
         rules: ApprovalRules | None = None,
         budgets: BudgetRule | None = None,
+        quota: QuotaRule | None = None,
         slots: int | None = None,
         learn: LearnChoice = "off",
         plan_hints: bool = False,
     ) -> None:
         """Open the stores. Without `models` there are the offline rules; `approval` is the least that any run has,
-        `rules` decide about its writes before a person is asked, and `budgets` bound what a run may spend. With more
-        than 250 `slots`, so many plain functions run at once. `learn` says whether it is noted what runs have called,
-        and `plan_hints` whether planners are told of it. Whether the artifact store is there shows when it is used.
-        Raises OSError for the index, or StoreUnavailable for wrong settings of a bucket.
+        `rules` decide about its writes before a person is asked, `budgets` bound what a run may spend, and the `quota`
+        what all runs of the namespace may. With more than 250 `slots`, so many plain functions run at once. `learn`
+        says whether it is noted what runs have called, and `plan_hints` whether planners are told of it. Whether the
+        artifact store is there shows when it is used. Raises OSError for the index, or StoreUnavailable for wrong
+        settings of a bucket.
         """
         self.store = open_store(places.artifacts)
         self._store = store = PatientStore(self.store, _patience, _missed)
@@ -154,6 +159,7 @@ class Activities:
         self._checker = PlanChecker(store, self._library, self._models, interpreter, scripts)
         self._approvals = ApprovalRule(approval, grants)
         self._budgets = budgets or BudgetRule()
+        self._quota = quota or QuotaRule()
         self._preparer = RunPreparer(self._library, registry, documents, self._models, self._checker)
         self._conversation = Conversation(self._library)
         self._namespace = NamespaceAttributes()
@@ -240,7 +246,8 @@ class Activities:
             self._short_activity(contracts.PREPARE_AGENT, lambda *call: self._nodes.subagent_request(*call)),
         ]
         of_agents: list[Callable[..., Any]] = [self.prepare_agents, self.answers]
-        return [self.prepare, *of_agents, self.outputs, self.dry_run, self.note_run, self.group, *short, *nodes]
+        of_runs: list[Callable[..., Any]] = [self.prepare, self.take_place, self.ended_runs, self.note_run]
+        return [*of_runs, *of_agents, self.outputs, self.dry_run, self.group, *short, *nodes]
 
     def sandbox(self) -> list[Callable[..., Any]]:
         """Return the activities of the sandbox queue."""
@@ -271,7 +278,12 @@ class Activities:
         prepared = await _typed(self._preparer.prepare(run_prefix, call, approval, history, may_trust=may_trust))
 
         # What the operator of these workers says about the run.
-        rules: dict[str, Any] = {"ceilings": self._budgets.ceiling_of(call.request)}
+        ceilings = self._budgets.ceiling_of(call.request)
+        rules: dict[str, Any] = {}
+        if self._quota.counts and not call.request.depth:
+            ceilings = self._quota.ceilings(budget, ceilings)
+            rules["has_quota"] = True
+        rules["ceilings"] = ceilings
         if bounds:
             rules |= {"budget": budget, "bounds": bounds}
         if self._learn != "off" and not call.request.depth:
@@ -295,6 +307,16 @@ class Activities:
                 _run_prefix(call.run), call, rule, Attempts.of_this_activity, is_last=_is_last_attempt(info)
             )
             return await self._with_workers(await _typed(work))
+
+    @activity.defn(name=TAKE_PLACE.name)
+    async def take_place(self, call: PlaceCall) -> PlaceReply:
+        """Ask for the place of a run in the quota of its namespace. Safe to repeat."""
+        return await self._quota.take(activity.client(), call)
+
+    @activity.defn(name=ENDED_RUNS.name)
+    async def ended_runs(self, call: QuotaRuns) -> EndedRuns:
+        """Say which of some runs are over. Changes nothing."""
+        return await ended_runs(activity.client(), call)
 
     @activity.defn(name=contracts.ANSWERS.name)
     async def answers(self, call: AnswersCall) -> GroupReply:

@@ -13,6 +13,7 @@ MAX_ANSWER_BYTES: Final = 4 * 1024 * 1024
 """Of the answer to an HTTP request, after decompression, unless the request allows another number."""
 MAX_ANSWER_BYTES_IN_REPORT: Final = 64 * 1024
 """Of an answer in the report of a run; the whole one lies in the artifact store."""
+MAX_RUN_LOOKS: Final = 10  # Runs of a quota about which a worker asks the server at once
 MAX_APPROVAL_RULES: Final = 1_000  # of an operator's file, each of which a write may be compared with
 MAX_APPROVAL_RULES_BYTES: Final = 1 << 20
 MAX_BEGINNING_CHARACTERS: Final = 200  # of a reply that cannot be read: so much of it stands in the error

@@ -32,7 +32,8 @@ MAY_IMPORT = {
 `testing`: they are for users."""
 ORDER = (
     "sennit.folders", "sennit.private_interfaces", "sennit.workflows.plan.digests", "sennit.workflows.plan.limits",
-    "sennit.workflows.plan.bounded_cache", "sennit.workflows.plan.language", "sennit.workflows.plan.figures",
+    "sennit.workflows.plan.bounded_cache", "sennit.workflows.plan.language", "sennit.workflows.plan.quota",
+    "sennit.workflows.plan.figures",
     "sennit.workflows.plan.planner_format", "sennit.workflows.plan.compile", "sennit.workflows.plan.checking",
     "sennit.workflows.plan.programs", "sennit.workflows.plan.bundles", "sennit.workflows.plan.quotes",
     "sennit.workflows.plan.learning", "sennit.workflows.plan.edits", "sennit.workflows.plan.fusion",

@@ -10,11 +10,13 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 from sennit.activities.providers.settings import ModelSettings
 from sennit.activities.runs.budgets import TenantLimits, tenant_limits
+from sennit.activities.runs.quota import quota_limits
 from sennit.activities.runs.trajectory import LearnChoice
 from sennit.activities.sandbox import SandboxChoice
 from sennit.activities.storage.artifacts import StoreUnavailable
 from sennit.activities.storage.location import bucket_url
 from sennit.workflows.plan.language.nodes import ApprovalPolicy
+from sennit.workflows.plan.quota import QuotaLimits
 
 LogForm = Literal["auto", "json", "text"]
 HintChoice = Literal["off", "on"]
@@ -151,6 +153,7 @@ class WorkerSettings:
     approval_rules: Annotated[Path | None, "SENNIT_APPROVAL_RULES", _path] = None
     budget_default: Annotated[TenantLimits, "SENNIT_BUDGET_DEFAULT", tenant_limits] = field(default_factory=dict)
     budget_max: Annotated[TenantLimits, "SENNIT_BUDGET_MAX", tenant_limits] = field(default_factory=dict)
+    quota: Annotated[QuotaLimits, "SENNIT_QUOTA", quota_limits] = field(default_factory=QuotaLimits)
     tools: Annotated[tuple[str, ...], "SENNIT_TOOLS", _modules] = ()
     tools_path: Annotated[tuple[Path, ...], "SENNIT_TOOLS_PATH", _paths] = ()
     imported: Annotated[Path | None, "SENNIT_IMPORTED", _path] = None

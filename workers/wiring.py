@@ -60,6 +60,7 @@ def load_work(role: Role, settings: WorkerSettings, identity: str) -> RoleWork:
     from sennit.activities.llm.metrics import CallMeter
     from sennit.activities.llm.models import Models
     from sennit.activities.runs.budgets import BudgetRule
+    from sennit.activities.runs.quota import QuotaRule
     from sennit.activities.toolbox.threads import tool_threads
 
     paths = WorkerPaths(
@@ -84,6 +85,7 @@ def load_work(role: Role, settings: WorkerSettings, identity: str) -> RoleWork:
                 approval=settings.approval or "writes",
                 rules=load_rules(settings, registry, role),
                 budgets=budgets,
+                quota=QuotaRule(settings.quota),
                 slots=settings.slots,
                 learn=settings.learn,
                 plan_hints=settings.plan_hints == "on",
@@ -133,9 +135,10 @@ def _workflows() -> tuple[type, ...]:
     from sennit.workflows.look_up import LookUp
     from sennit.workflows.note_run import NoteRun
     from sennit.workflows.read_outputs import ReadOutputs
+    from sennit.workflows.run_quota import RunQuota
     from sennit.workflows.run_stream import RunStream
 
-    return AgentRun, DryRun, LookUp, NoteRun, ReadOutputs, RunStream
+    return AgentRun, DryRun, LookUp, NoteRun, ReadOutputs, RunQuota, RunStream
 
 
 def _check_keys(settings: WorkerSettings) -> None:

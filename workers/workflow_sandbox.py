@@ -46,6 +46,7 @@ PASSED_THROUGH = (
     "sennit.workflows.messages.request",
     "sennit.workflows.messages.result",
     "sennit.workflows.messages.text_stream",
+    "sennit.workflows.messages.quota",
     "sennit.workflows.messages.trajectory",
     "sennit.workflows.messages.updates",
     "sennit.workflows.messages.views",

@@ -13,6 +13,7 @@ with workflow.unsafe.imports_passed_through():
     from sennit.workflows.limits import MAX_DRAWN_AT_ONCE
     from sennit.workflows.messages.contracts import CheckResult, Conclusion, PlanResult, PreparedRun
     from sennit.workflows.messages.message import message_bytes
+    from sennit.workflows.messages.quota import PLACE_SIGNAL
     from sennit.workflows.messages.request import ContinuedState, RunRequest
     from sennit.workflows.messages.result import (
         WAITS_FOR,
@@ -32,6 +33,7 @@ with workflow.unsafe.imports_passed_through():
     from sennit.workflows.run.engine import Engine, start_engine
     from sennit.workflows.run.noting import note_run
     from sennit.workflows.run.outage import Outage
+    from sennit.workflows.run.place import RunPlace
     from sennit.workflows.run.plan_drafts import PlanDrafts
     from sennit.workflows.run.queries import QueryHandlers
     from sennit.workflows.run.search_attributes import blocker
@@ -65,6 +67,8 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         self._request, self._invalid = parse_input(request, *more)
         self._carry = self._request.carry if self._request else None
         self._setup = RunSetup(run_prefix_of(self._request), Outage(self._interrupted))
+        has_place = self._carry is not None and self._carry.has_place
+        self._place = RunPlace(is_held=has_place, changed=self._changed)
         self._checked = CheckResult()
         self._engine: Engine | None = None
         self._status_without_engine: RunStatus = "running"
@@ -105,6 +109,7 @@ class AgentRun(UpdateHandlers, QueryHandlers):
                 self._status_without_engine = "failed"
                 self._journal.ended("failed", f"{error.type}: {error.message}")
                 self._publish(self._shown)
+                await self._place.give_back(self._spent)
                 raise with_usage(error, self._spent) from None
             raise
         try:
@@ -140,7 +145,11 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         if prepared.budget is not None and prepared.budget.time is not None:  # the operator's bound
             patience.reschedule(began + prepared.budget.time)
         if prepared.checked is not None:
-            return self._begin(request, raise_if_invalid(prepared.checked))
+            raise_if_invalid(prepared.checked)
+        if prepared.has_quota:
+            await self._take_place(patience)
+        if prepared.checked is not None:
+            return self._begin(request, prepared.checked)
         if not prepared.streams:
             return self._begin(request, await self._setup.ask(prepared, self._check))
         planner = self._planner = asyncio.create_task(self._plan(request, prepared))
@@ -151,6 +160,16 @@ class AgentRun(UpdateHandlers, QueryHandlers):
             planner.cancel()
             raise
         return self._engine or await planner
+
+    async def _take_place(self, patience: asyncio.Timeout) -> None:
+        """Wait until the run has its place in the quota of its namespace. The run's own time stands still meanwhile."""
+        clock = asyncio.get_running_loop().time
+        deadline, began = patience.when(), clock()
+        patience.reschedule(None)
+        self._setup.phase = "queued"
+        await self._place.take(self._setup.take_place)
+        if deadline is not None:
+            patience.reschedule(deadline + clock() - began)
 
     def _begin(self, request: RunRequest, checked: CheckResult, *, more: bool = False) -> Engine:
         """Start the engine on a plan. `more` says that the plan is not the whole yet."""
@@ -244,6 +263,12 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         """Show what a sub-agent waits for. Ignores what is no such thing, comes late, or is from no sub-agent."""
         self._subagent_status.receive(request, *more)
 
+    @workflow.signal(name=PLACE_SIGNAL, description="There is a place for this run in the quota of its namespace")
+    def place_free(self, request: Any = None, *more: Any) -> None:
+        """Have a run that waits for its place ask for it again. Ignores any input."""
+        del request, more
+        self._place.call()
+
     @workflow.signal(name="upgrade", description="Move to the current version of the workers as soon as nothing runs")
     def upgrade(self, request: Any = None, *more: Any) -> None:
         """Wake a run that waits: it learns with its next task that another version is current. Ignores any input."""
@@ -273,6 +298,7 @@ class AgentRun(UpdateHandlers, QueryHandlers):
             was_reset=self._has_forgotten,
             review=self._setup.review if engine.approves_plan else None,
             learns=self._setup.learns,
+            has_place=self._place.is_held,
         )
         following = request.model_copy(update={"carry": carry})
         if request.prepared is not None:  # a plan that came with it is in the store
@@ -303,6 +329,7 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         writes = engine.writes() if engine is not None else ()
         if writes:
             workflow.upsert_memo({WRITES: [line.model_dump(mode="json") for line in writes]})
+        await self._place.give_back(self._spent)
         if self._request is not None and self._request.depth:
             made = engine.writes(all_made=True) if engine is not None else ()
             await self._subagent_status.tell_end(made, self._spent)
@@ -335,6 +362,7 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         if noting is not None:
             await noting
         await workflow.wait_condition(workflow.all_handlers_finished)
+        await self._place.give_back(self._spent)
         info = workflow.info()
         fields = {"id": info.workflow_id, "run_id": info.run_id, "usage": UsageReport.of(self._spent)}
         warnings = (*self._checked.warnings, *engine.warnings, *run_warnings(engine.state), *found.warnings)
@@ -373,6 +401,7 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         self._draw(None)
         self._publish(None)
         await workflow.wait_condition(workflow.all_handlers_finished)
+        await self._place.give_back(self._spent)
         self._journal.ended(report.status, report.problem or "")
         return report
 
@@ -479,7 +508,9 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         title = f"{self._status}: {what}" if what else self._status
         if shown is None:
             run, halted_by = workflow.info().workflow_id, self._halted_by
-            workflow.set_current_details(board_without_plan(run, title, halted_by))
+            waits_for = self._place.waits_for
+            note = f"queued: {waits_for}" if waits_for else ""
+            workflow.set_current_details(board_without_plan(run, title, halted_by, note))
             return
         log = log_rows(self._engine.log.lines(shown.state)) if self._engine else []
         notes = [*log, *self._setup.attributes.notes]

@@ -93,3 +93,4 @@ MAX_BATCH_CHARACTERS: Final = 32 * 1024  # of the text of models that a worker s
 MAX_LOG_CHARACTERS: Final = 128 * 1024  # of the text of models that the stream of a run keeps for who comes late
 MAX_STREAMED_TEXTS: Final = 500  # whose length the stream of a run knows
 MAX_POLLS: Final = 1_500  # of one run of a stream, before it continues as new: the server takes 2,000 updates
+MAX_QUOTA_ASKS: Final = 1_500  # of one run of the quota's workflow, for the same reason

@@ -40,6 +40,7 @@ COMMANDS = {
     "plan": ("plan", "check a plan or a program, draw a plan, or write that of a run into a file"),
     "tools": ("tools", "list the available tools; needs no server"),
     "setup": ("setup", "prepare a namespace, create the artifact store, limit the rate of model providers"),
+    "quota": ("quota", "show the quota of a namespace: which runs go on, which wait, and what is spent today"),
     "gc": ("worker", "delete artifacts of runs that the server no longer knows"),
     "learn": ("learn", "show which calls followed which in earlier runs, forget them, or export training data"),
     "serve": ("serve", "let other agents start runs and read them (MCP, A2A)"),

@@ -26,6 +26,7 @@ from sennit.workflows.messages import queues
 from sennit.workflows.messages.trajectory import NOTE_RUN_TYPE
 from sennit.workflows.note_run import NoteRun
 from sennit.workflows.read_outputs import ReadOutputs
+from sennit.workflows.run_quota import RunQuota
 from sennit.workflows.run_stream import RunStream
 
 CACHED = 200
@@ -47,7 +48,7 @@ async def serving(
     host: Activities,
     *,
     cached: int = CACHED,
-    workflows: Sequence[type] = (AgentRun, DryRun, LookUp, NoteRun, ReadOutputs, RunStream),
+    workflows: Sequence[type] = (AgentRun, DryRun, LookUp, NoteRun, ReadOutputs, RunQuota, RunStream),
     runner: WorkflowRunner | None = None,
     interceptors: Sequence[Interceptor] = (),
 ) -> AsyncIterator[None]:

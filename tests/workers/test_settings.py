@@ -9,6 +9,7 @@ import pytest
 from sennit.activities.providers.settings import ModelSettings
 from sennit.workers.settings import ListenAddress, WorkerSettings, WrongSetting, read_settings
 from sennit.workflows.plan.language.limits import Limits
+from sennit.workflows.plan.quota import QuotaLimits
 
 HOME = {"HOME": "/home/ada"}
 DEFAULTS = WorkerSettings(
@@ -49,6 +50,7 @@ def test_without_variables_there_are_the_defaults_and_an_empty_value_counts_as_a
         ("SENNIT_APPROVAL", "never", "approval", "never"),
         ("SENNIT_BUDGET_DEFAULT", "calls=9; a: calls=1", "budget_default", {"": Limits(calls=9), "a": Limits(calls=1)}),
         ("SENNIT_BUDGET_MAX", "tokens=7", "budget_max", {"": Limits(tokens=7)}),
+        ("SENNIT_QUOTA", "runs=2, cost_usd_a_day=0.5", "quota", QuotaLimits(runs=2, cost_a_day=500_000)),
         ("SENNIT_WORKFLOW_SANDBOX", "0", "workflow_sandbox", False),
         ("SENNIT_TOOLS", "mytools, acme.search,", "tools", ("mytools", "acme.search")),
         ("SENNIT_TOOLS_PATH", "/t", "tools_path", (Path("/t"),)),
@@ -102,6 +104,11 @@ def test_a_deployment_needs_name_and_build() -> None:
         ("SENNIT_WORKFLOW_SANDBOX", "maybe", "1 or 0"),
         ("SENNIT_TOOLS", "my-tools", "my-tools"),
         ("SENNIT_BUDGET_MAX", "coins=7", "acme: cost_usd=50"),
+        ("SENNIT_QUOTA", "coins=7", "write it like runs=20,tokens_a_day="),
+        ("SENNIT_QUOTA", "runs=0", "not between 1 and"),
+        ("SENNIT_QUOTA", "runs=many", "'many' is no number"),
+        ("SENNIT_QUOTA", "runs=1,runs=2", "is there twice"),
+        ("SENNIT_QUOTA", "cost_usd_a_day=nan", "is no number"),
         ("SENNIT_ARTIFACTS", "gs://bucket", "s3://BUCKET/PREFIX"),
         ("SENNIT_ARTIFACTS", "s3://key:secret@bucket", "AWS_*"),
         ("SENNIT_ARTIFACTS", "s3://bucket/../p", "s3://BUCKET/PREFIX"),

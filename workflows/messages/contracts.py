@@ -131,6 +131,8 @@ class PreparedRun(Message):
     """What a person may raise each limit of it to at most. A limit that is absent has no ceiling."""
     learns: bool = False
     """Whether its workers note what runs call, once they are over."""
+    has_quota: bool = False
+    """Whether the run needs a place in the quota of its namespace before it begins."""
 
 
 class PlanCall(Message):

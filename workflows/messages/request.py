@@ -72,7 +72,7 @@ class ContinuedState(Message):
 
     `execution_plan` is there if programs have added nodes to the plan. `events` is the number of the next event.
     A run that `was_reset` reads in the ledger of effects what it has forgotten. `review` is there while a person is
-    asked about the plan of a planner.
+    asked about the plan of a planner. A run that `has_place` in the quota of its namespace gives it back at its end.
     """
 
     run_prefix: str
@@ -92,6 +92,7 @@ class ContinuedState(Message):
     was_reset: bool = False
     review: PlanReview | None = None
     learns: bool = False
+    has_place: bool = False
 
 
 class RunInput(Frozen):

@@ -56,7 +56,10 @@ class RunView(Message):
     run_id: str
     status: RunStatus
     phase: str
-    progress: str = Field(default="", description="how preparing or planning gets on, as only a client knows")
+    progress: str = Field(
+        default="",
+        description="how preparing or planning gets on, as only a client knows, or why the run is queued",
+    )
     goal: str = ""
     counts: dict[str, int] = Field(default_factory=dict)
     blocked: tuple[BlockedOn, ...] = ()

@@ -113,5 +113,7 @@ MAX_KEPT_PATTERNS_BYTES: Final = 32 << 20  # of compiled patterns of schemas: on
 MAX_PACKED_VALUES: Final = 500_000  # in a plan in a request: each takes memory, however well it is packed
 MAX_CALL_MEDIA: Final = 20  # images, PDFs and recordings that one model call is shown: as many as most servers take
 MAX_TURN_CHARACTERS: Final = 400_000  # of one turn of a conversation: an answer that a model reads once more
+MAX_QUOTA_BYTES: Final = 1 << 20  # of the runs that the quota of a namespace knows: they travel in one payload
+MAX_QUOTA_LOOKED_AT: Final = 500  # Runs of a quota of which one activity asks the server whether they go on
 MAX_FIGURE_BRANCHES: Final = 20
 """Branches whose usage the figures of a run list: they are in its report, and on no screen are more."""

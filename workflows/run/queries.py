@@ -17,6 +17,7 @@ from sennit.workflows.plan.language.text import text_bytes
 from sennit.workflows.plan.scheduling.budget import ledger
 from sennit.workflows.plan.scheduling.termination import handled
 from sennit.workflows.run.engine import Engine
+from sennit.workflows.run.place import RunPlace
 from sennit.workflows.run.setup import RunSetup
 from sennit.workflows.run.state_query import state_part
 from sennit.workflows.views.figures import figures_page
@@ -52,6 +53,7 @@ class QueryHandlers:
 
     _request: RunRequest | None
     _setup: RunSetup
+    _place: RunPlace
     _checked: CheckResult
     _engine: Engine | None
     _answer_ref: str
@@ -78,6 +80,7 @@ class QueryHandlers:
             run_id=workflow.info().run_id,
             status=self._status,
             phase=self._setup.phase,
+            progress=self._place.waits_for,
             goal=self._request.goal[:2000] if self._request else "",
             blocked=self._halted_by,
             usage=UsageReport.of(self._spent),

@@ -34,6 +34,7 @@ from sennit.workflows.messages.contracts import (
     conclusion_of,
 )
 from sennit.workflows.messages.queues import TOOLS
+from sennit.workflows.messages.quota import TAKE_PLACE, PlaceCall
 from sennit.workflows.messages.request import (
     ContinuedState,
     InvalidRequest,
@@ -44,6 +45,7 @@ from sennit.workflows.messages.request import (
 )
 from sennit.workflows.messages.result import UsageReport
 from sennit.workflows.plan.language.limits import NO_USAGE, Limits, Usage
+from sennit.workflows.plan.quota import PlaceReply
 from sennit.workflows.plan.scheduling.state import SUCCEEDED, RunState
 from sennit.workflows.run.outage import Outage
 from sennit.workflows.run.outcomes import failed_outcome, invalid_result, result_of, used_by
@@ -188,6 +190,12 @@ class RunSetup:
         """Return the verdict on a draft, on a part of one, or on a person's plan. `fields` are those of the call."""
         sent = call.takes(run=self.run_prefix, run_context=self.run_context, **fields)
         return await self._do(call, sent, summary, waits=waits)
+
+    async def take_place(self) -> PlaceReply:
+        """Ask for the run's place in the quota of its namespace."""
+        info = workflow.info()
+        call = PlaceCall(run=info.workflow_id, first_run=info.first_execution_run_id, budget=self.budget)
+        return await self._do(TAKE_PLACE, call, "ask for a place in the quota of the namespace")
 
     async def ledger(self) -> tuple[LedgerLine, ...]:
         """Return what the ledger of effects has of this run."""

@@ -123,7 +123,8 @@ def _raise_budget(state: RunState, update: RaiseBudget) -> Verdict:
     beyond = [name for name, limit in amounts.items() if name in ceilings and limit > ceilings[name]]
     if beyond:
         highest = ", ".join(f"{name} may be {format_amount(name, ceilings[name])}" for name in beyond)
-        return Verdict(rejection=f"the new limit is too high: {highest} at most, by SENNIT_BUDGET_MAX of the workers")
+        wrong = f"the new limit is too high: {highest} at most, by SENNIT_BUDGET_MAX or SENNIT_QUOTA of the workers"
+        return Verdict(rejection=wrong)
     return Verdict(BudgetRaised(amounts), "the limit is raised")
 
 

@@ -213,10 +213,12 @@ def log_rows(lines: Sequence[str]) -> list[str]:
     return rows
 
 
-def board_without_plan(run: str, title: str, outage: Sequence[BlockedOn]) -> str:
-    """Return the board of a run that has no plan yet: what it waits for and what to do."""
-    questions = _questions(outage, run, _DETAILS[0])
-    return "\n".join([f"**{prose(title, 200)}**", "", *questions])
+def board_without_plan(run: str, title: str, outage: Sequence[BlockedOn], note: str = "") -> str:
+    """Return the board of a run that has no plan yet: what it waits for and what to do, or a note on why it waits."""
+    lines = [f"**{prose(title, 200)}**", "", *_questions(outage, run, _DETAILS[0])]
+    if note:
+        lines.append(prose(note, 200))
+    return "\n".join(lines)
 
 
 def sent_bytes(text: str) -> int:
