@@ -35,8 +35,8 @@ from sennit.workflows.plan.scheduling.joins import is_open
 from sennit.workflows.plan.scheduling.programs import activity_page
 from sennit.workflows.plan.scheduling.state import RUNNING, RunState
 from sennit.workflows.plan.scheduling.step import step
-from sennit.workflows.run.dispatcher import PAID, node_call
 from sennit.workflows.run.outcomes import advance_of, failed_outcome, outcome_of
+from sennit.workflows.run.unit_calls import PAID, node_call
 
 _OF_SCRIPT = (CallFailed, ProgramFailed, OutputRefused, BindError)
 """How a script fails by itself, as it would in the run."""

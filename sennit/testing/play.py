@@ -35,8 +35,8 @@ from sennit.workflows.plan.scheduling.events import (
 from sennit.workflows.plan.scheduling.state import WAITING, RunState
 from sennit.workflows.plan.scheduling.step import step
 from sennit.workflows.plan.scheduling.termination import blocking_failures
-from sennit.workflows.run.dispatcher import node_call
 from sennit.workflows.run.outcomes import failed_outcome, looked_up, outcome_of
+from sennit.workflows.run.unit_calls import node_call
 from sennit.workflows.views.nodes import error_at_place
 
 RUN, PREFIX = "test", "test/test"

@@ -180,11 +180,12 @@ def run_view(view: RunView, engine: Engine | None, request: Any) -> dict[str, An
     shown = ShownRun(state, view.id, engine.blocked_children, view.blocked, forgotten=engine.forgotten)
     nodes: list[NodeView] = []
     size = 2 * sum(text_bytes(item.shown) for item in shown.blocked)
-    seats = engine.dispatcher.seats
+    places = engine.dispatcher.group_places
     for unit in shown.units[start : start + limit]:
         reply, used = engine.replies.get(unit), shown.usage.get(unit, NO_USAGE)
         node = view_of(state, unit, reply, agents.get(unit, ""), shown.caught, used)
-        node = node.model_copy(update={"seat": seats[unit]}) if unit in seats else node
+        if unit in places:
+            node = node.model_copy(update={"seat": places[unit]})
         size += 330 + text_bytes(node.summary) + text_bytes(node.preview) * 2 + text_bytes(node.error or "")
         size += 12 * len(node.needs)
         if size > MAX_QUERY_BYTES and nodes:

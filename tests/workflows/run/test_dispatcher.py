@@ -55,8 +55,8 @@ def test_a_plan_in_the_place_of_another_knows_no_end_as_moved() -> None:
     """Its nodes have numbers of their own."""
     state = RunState(Graph(ExecutionPlan([NodeSpec("n", "tool")], [], "park")))
     dispatcher = Dispatcher(state, "run", "plan", lambda: None, SubagentStatus(lambda: None), tell=lambda _: True)
-    dispatcher._moved[0] = True
-    assert dispatcher.successor("other")._moved == {}
+    dispatcher._moved.add(0)
+    assert dispatcher.successor("other")._moved == set()
 
 
 def told(attempt: int, *places: int, ref: str = "1" * 40) -> GroupProgress:

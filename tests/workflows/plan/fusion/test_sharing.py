@@ -17,7 +17,7 @@ from sennit.workflows.plan.limits import (
 )
 from sennit.workflows.plan.scheduling.budget import Budget
 from sennit.workflows.plan.scheduling.events import NodeEnded, Outcome, TimeAdvanced
-from sennit.workflows.run.dispatcher import node_call
+from sennit.workflows.run.unit_calls import node_call
 
 
 def short(name: str, *needs: str, **fields: Any) -> dict[str, Any]:
