@@ -26,7 +26,7 @@ async def run(graph: Graph) -> int:
         await nap(graph["latency"][index])
 
     for index in range(len(graph["latency"])):
-        tasks.append(asyncio.create_task(node(index)))  # noqa: PERF401  a node waits for tasks before it in the list
+        tasks.append(asyncio.create_task(node(index)))
     for task in tasks:
         await task
     return len(tasks)
