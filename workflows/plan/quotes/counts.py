@@ -13,7 +13,9 @@ class Count(NamedTuple):
 
     def __str__(self) -> str:
         if self.most is None:
-            return f"at least {self.least:,}" if self.least else "any number"
+            if self.least == 0:
+                return "any number"
+            return f"at least {self.least:,}"
         if self.least == self.most:
             return f"{self.least:,}"
         return f"{self.least:,} to {self.most:,}"
@@ -22,8 +24,16 @@ class Count(NamedTuple):
         """Return the count of so many rounds; None is any number of them."""
         if self.most == 0:
             return self
-        whole = None if self.most is None or most is None else self.most * most
-        return Count(self.least * least, whole)
+        if self.most is None or most is None:
+            return Count(self.least * least, None)
+        return Count(self.least * least, self.most * most)
+
+    def plus(self, count: "Count") -> "Count":
+        """Return the count of both, one after the other."""
+        least = self.least + count.least
+        if self.most is None or count.most is None:
+            return Count(least, None)
+        return Count(least, self.most + count.most)
 
 
 NONE = Count()
@@ -32,8 +42,8 @@ ANY = Count(0, None)
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Counts by what is called; a name that is not in it is called never. A `raise` does not come to an end: a run in
-    which it happens does not count for the least.
+    """Counts by the name that is called; a name that is not among them is never called. A part of a script that raises
+    does not come to its end (`ends`): a run in which that happens does not count for the least.
     """
 
     by_name: dict[str, Count] = field(default_factory=dict)
@@ -43,7 +53,7 @@ class Counts:
         return iter(self.by_name)
 
     def of(self, name: str) -> Count:
-        """Return how often that is called."""
+        """Return how often this name is called."""
         return self.by_name.get(name, NONE)
 
     def times(self, least: int, most: int | None) -> "Counts":
@@ -52,7 +62,7 @@ class Counts:
 
     @property
     def perhaps(self) -> "Counts":
-        """The counts of what may end early, or never begin."""
+        """The counts of a part that may end early, or never begin."""
         return Counts({name: count._replace(least=0) for name, count in self.by_name.items()})
 
 
@@ -60,23 +70,32 @@ NOTHING = Counts()
 
 
 def total(*many: Counts) -> Counts:
-    """Return the counts of all, one after the other."""
-    found: dict[str, Count] = {}
+    """Return the counts of all of these parts, one after the other."""
+    sums: dict[str, Count] = {}
+    ends = True
     for counts in many:
+        ends = ends and counts.ends
         for name, count in counts.by_name.items():
-            before = found.get(name, NONE)
-            most = None if before.most is None or count.most is None else before.most + count.most
-            found[name] = Count(before.least + count.least, most)
-    return Counts(found, all(counts.ends for counts in many))
+            sums[name] = sums.get(name, NONE).plus(count)
+    return Counts(sums, ends)
 
 
 def either(*many: Counts) -> Counts:
-    """Return the counts of one of them."""
-    ending = [counts for counts in many if counts.ends] or many
-    found: dict[str, Count] = {}
-    for name in dict.fromkeys(name for counts in many for name in counts):
-        mosts = [counts.of(name).most for counts in many]
-        known = [most for most in mosts if most is not None]
-        most = max(known) if len(known) == len(mosts) else None
-        found[name] = Count(min(counts.of(name).least for counts in ending), most)
-    return Counts(found, any(counts.ends for counts in many))
+    """Return the counts of one of these parts, whichever runs."""
+    ending = [counts for counts in many if counts.ends]
+    names: dict[str, None] = {}
+    for counts in many:
+        names |= dict.fromkeys(counts)
+
+    chosen: dict[str, Count] = {}
+    for name in names:
+        least = min(counts.of(name).least for counts in ending or many)
+        most: int | None = 0
+        for counts in many:
+            part_most = counts.of(name).most
+            if most is None or part_most is None:
+                most = None
+            else:
+                most = max(most, part_most)
+        chosen[name] = Count(least, most)
+    return Counts(chosen, bool(ending))

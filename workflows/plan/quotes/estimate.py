@@ -1,4 +1,4 @@
-"""What a script can cost, as people and programs read it."""
+"""The quote of a script, as people and programs read it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,31 +13,32 @@ _WRITES = 5
 
 
 class Round(NamedTuple):
-    """What a round calls of a loop that goes round nobody knows how often."""
+    """The calls of one round of a loop that goes round an unknown number of times."""
 
     line: int
     what: str
+    """The words for one round, such as "for each of `files`"."""
     functions: dict[str, Count]
 
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """What a script can cost, `cost` in dollars, None where no price is known, its end None where there is no upper
-    bound. `assumed` are the inputs whose numbers
-    were counted with. `may_write` are tools that the script names where nobody can count its calls. No run that comes
-    to its end makes fewer calls of `llm` than `models`.
-    """
+    """The cost of a script, as far as it can be told before it runs."""
 
     calls: Count
     functions: dict[str, Count]
     tasks: Count
     tokens: Count
     cost: tuple[float, float | None] | None
+    """From the least to the most, in dollars: None if a price is not known, and for the most without an upper bound."""
     rounds: tuple[Round, ...]
     writes: tuple[str, ...]
     may_write: tuple[str, ...]
+    """Tools that the script names where its calls cannot be counted."""
     assumed: dict[str, Any]
+    """The inputs on whose values the counts depend."""
     models: int
+    """The fewest calls of `llm` that a run makes if it comes to its end."""
 
     @property
     def _amounts(self) -> str:
@@ -56,41 +57,54 @@ class Quote:
         return f"{tokens}; ${least:,.4f} to ${most:,.4f}"
 
     def in_short(self) -> Quoted:
-        """Return what a run shows of it, and holds against its budget."""
+        """Return the part that a run shows, and holds against its budget."""
         parts = [f"calls {_bounds(self.calls)}", f"tokens {self._amounts}"]
         if self.writes or not self.may_write:
             parts.append(f"writes {format_names(self.writes, _WRITES)}")
         if self.may_write:
             parts.append(f"may write any tool among {format_names(self.may_write, _WRITES)}")
         text = "; ".join(parts)
-        return Quoted(text, self.models, self.tokens.least, micro_dollars(self.cost[0] if self.cost else 0))
+        lowest_cost = 0.0
+        if self.cost is not None:
+            lowest_cost = self.cost[0]
+        return Quoted(text, self.models, self.tokens.least, micro_dollars(lowest_cost))
 
     def lines(self, *, in_dollars: bool = False) -> list[str]:
-        """Return it for people, who may have a budget `in_dollars`."""
-        functions = f" ({_listed(self.functions)})" if self.functions else ""
-        lines = [f"calls: {_bounds(self.calls)}{functions}"]
-        lines += [f"  {each.what} (line {each.line}): {_listed(each.functions)}" for each in self.rounds]
+        """Return the quote for people, who may have a budget `in_dollars`."""
+        calls = f"calls: {_bounds(self.calls)}"
+        if self.functions:
+            calls += f" ({_listed(self.functions)})"
+        lines = [calls]
+        for one_round in self.rounds:
+            lines.append(f"  {one_round.what} (line {one_round.line}): {_listed(one_round.functions)}")
         if self.tasks != NONE:
             lines.append(f"tasks: {_bounds(self.tasks)}")
-        unknown = "; not all prices are known" if in_dollars and self.cost is None else ""
-        lines.append(f"tokens: {self._amounts}{unknown}")
+        tokens = f"tokens: {self._amounts}"
+        if in_dollars and self.cost is None:
+            tokens += "; not all prices are known"
+        lines.append(tokens)
         if self.writes or not self.may_write:
             lines.append(f"writes: {', '.join(self.writes) or 'none'}")
         if self.may_write:
             lines.append(f"may write: any tool among {', '.join(self.may_write)}, in calls that cannot be counted")
         if self.assumed:
-            lines.append(f"counted with {', '.join(f'{name} = {value}' for name, value in self.assumed.items())}")
+            assumed = [f"{name} = {value}" for name, value in self.assumed.items()]
+            lines.append(f"counted with {', '.join(assumed)}")
         return lines
 
     def data(self) -> dict[str, Any]:
-        """Return it as JSON."""
+        """Return the quote as JSON."""
+        rounds = [one_round._asdict() | {"functions": _plain(one_round.functions)} for one_round in self.rounds]
+        cost = None
+        if self.cost is not None:
+            cost = {"least": self.cost[0], "most": self.cost[1]}
         return {
             "calls": self.calls._asdict(),
             "functions": _plain(self.functions),
-            "rounds": [each._asdict() | {"functions": _plain(each.functions)} for each in self.rounds],
+            "rounds": rounds,
             "tasks": self.tasks._asdict(),
             "tokens": self.tokens._asdict(),
-            "cost_usd": self.cost and {"least": self.cost[0], "most": self.cost[1]},
+            "cost_usd": cost,
             "writes": list(self.writes),
             "may_write": list(self.may_write),
             "assumed": self.assumed,
@@ -102,8 +116,10 @@ def _listed(amounts: Mapping[str, Any]) -> str:
 
 
 def _bounds(count: Count) -> str:
-    """Return a count by itself, which says that it has no upper bound."""
-    return f"{count}, no upper bound" if count.least and count.most is None else str(count)
+    """Return a count that stands alone: it says so if there is no upper bound."""
+    if count.least and count.most is None:
+        return f"{count}, no upper bound"
+    return str(count)
 
 
 def _plain(counts: dict[str, Count]) -> dict[str, Any]:

@@ -1,4 +1,5 @@
-"""What a script can cost before it runs: how often it calls what, about how many tokens that takes, what it may write.
+"""Quotes a script before it runs: how often it calls each tool and model, about how many tokens that takes, and which
+writes it may make.
 
 A quote counts what stands in the script: calls, branches, and loops over what has a known length. Elsewhere it has no
 upper bound. The least is that of a run that comes to its end and in which no call fails, but for those whose failure
@@ -7,6 +8,7 @@ the script catches.
 
 import ast
 from collections.abc import Callable, Collection, Iterable, Mapping
+from operator import attrgetter
 from typing import Any
 
 from sennit.workflows.plan.compile.forecast import AGENT_TOKENS, GUESSED_TOKENS
@@ -29,7 +31,7 @@ _ONCE = Count(1, 1)
 _CALLED = ("llm", "agent", "ask", "part")
 """Words that are calls themselves."""
 _HANDS_ON = (ast.List, ast.Tuple, ast.ListComp, ast.GeneratorExp)
-"""What hands the tickets in it on to the word around it."""
+"""Expressions that hand the tickets in them on to the word around them."""
 Prices = Callable[[str], tuple[int, int] | None]
 """Micro-dollars per million input and output tokens, by the name of a model, or by role for the model it has."""
 
@@ -38,7 +40,8 @@ def quote_of(
     script: str, tools: Mapping[str, Mapping[str, Any]], prices: Prices, inputs: Mapping[str, Any] | None = None
 ) -> Quote:
     """Return the quote of a script that has no problems; inputs that are not given have their defaults."""
-    arguments = {name: parameter.default for name, parameter in parameters_of(script).items()} | dict(inputs or {})
+    arguments = {name: parameter.default for name, parameter in parameters_of(script).items()}
+    arguments.update(inputs or {})
     reader = _Reader(source_of(script), tools, prices, arguments)
     may_write: tuple[str, ...] = ()
     try:
@@ -47,20 +50,25 @@ def quote_of(
         counts = total(counts, unseen)
     except RecursionError:
         # Its functions call each other over too many levels to be followed.
-        counts = Counts(dict.fromkeys((_CALLS, _TASKS, _TOKENS, *_CALLED, *tools), ANY))
+        everything = (_CALLS, _TASKS, _TOKENS, *_CALLED, *tools)
+        counts = Counts(dict.fromkeys(everything, ANY))
         reader.may_use(tools)
         reader.unbounded.clear()
-    least, most = counts.of(_COST)
-    cost = None
+
+    cost: tuple[float, float | None] | None = None
     if reader.is_priced:
-        cost = (_dollars(least), None if most is None else _dollars(most))
+        least, most = counts.of(_COST)
+        highest = None
+        if most is not None:
+            highest = _dollars(most)
+        cost = (_dollars(least), highest)
     return Quote(
         calls=_capped(counts.of(_CALLS)),
         functions=_functions(counts),
         tasks=_capped(counts.of(_TASKS)),
         tokens=counts.of(_TOKENS),
         cost=cost,
-        rounds=tuple(sorted(reader.unbounded.values(), key=lambda each: each.line)),
+        rounds=tuple(sorted(reader.unbounded.values(), key=attrgetter("line"))),
         writes=tuple(sorted(reader.writes)),
         may_write=may_write,
         assumed={name: arguments[name] for name in sorted(reader.sizes.assumed)},
@@ -69,7 +77,7 @@ def quote_of(
 
 
 class _Reader:
-    """Counts what a script calls."""
+    """Counts the calls that a script makes."""
 
     def __init__(
         self, source: Source, tools: Mapping[str, Mapping[str, Any]], prices: Prices, arguments: Mapping[str, Any]
@@ -78,59 +86,67 @@ class _Reader:
         self.tools = tools
         self.prices = prices
         self.unbounded: dict[ast.AST, Round] = {}
-        """What goes round nobody knows how often."""
+        """The loops, lambdas and functions that run an unknown number of times."""
         self.writes: set[str] = set()
         self.is_priced = True
         self._main = source.top.get("main")
-        parameters = _parameters(self._main) if isinstance(self._main, Function) else []
-        self.sizes = Sizes(source, {each: arguments.get(each.arg) for each in parameters})
+        given: dict[ast.arg, Any] = {}
+        if isinstance(self._main, Function):
+            given = {parameter: arguments.get(parameter.arg) for parameter in _parameters(self._main)}
+        self.sizes = Sizes(source, given)
         self._counted: dict[ast.AST, Counts] = {}
         self._within: list[ast.AST] = []
         """The functions that are being counted, each called by the one before it."""
         self._recursive: set[ast.AST] = set()
         self._seen: set[ast.AST] = set()
-        """The names by which what was counted is called."""
+        """The names of words and tools whose calls are counted."""
 
     def main(self) -> Counts:
         """Return what the program calls."""
-        return self._function(self._main) if isinstance(self._main, Function) else NOTHING
+        if not isinstance(self._main, Function):
+            return NOTHING
+        return self._function(self._main)
 
     def unseen(self) -> tuple[Counts, tuple[str, ...]]:
-        """Return what the script calls in ways that were not counted, any number of times, and which tools that write
-        are among it.
+        """Return the calls that the script may make in ways that were not counted, any number of times, and which tools
+        that write are among them.
         """
-        many = [NOTHING]
-        names = dict[str, Count]()
-        writes = set[str]()
+        of_functions = [NOTHING]
+        of_names: dict[str, Count] = {}
+        writes: set[str] = set()
         for node in reached(self.source):
             if not isinstance(node, ast.Name) or not isinstance(node.ctx, ast.Load) or node in self._seen:
                 continue
+            # A function of the script that is handed around as a value.
             meaning = self.source.meaning(node)
-            if isinstance(meaning, Function) and self._is_value(node):
-                many.append(self._function(meaning).times(0, None))
-            elif meaning is not None:
+            if meaning is not None:
+                if isinstance(meaning, Function) and self._is_value(node):
+                    of_functions.append(self._function(meaning).times(0, None))
                 continue
-            elif node.id in self.tools or node.id in _CALLED:
-                names |= {_CALLS: ANY, node.id: ANY}
+            # A tool or a word.
+            if node.id in self.tools or node.id in _CALLED:
+                of_names[_CALLS] = ANY
+                of_names[node.id] = ANY
                 writes.update(self._writing([node.id]))
-            if meaning is None and node.id in ("llm", "agent"):
-                names[_TOKENS] = ANY
+            if node.id in ("llm", "agent"):
+                of_names[_TOKENS] = ANY
                 writes.update(self._writing(self._tools_of(node)))
-        return total(*many, Counts(names)), tuple(sorted(writes - self.writes))
+        return total(*of_functions, Counts(of_names)), tuple(sorted(writes - self.writes))
 
     def may_use(self, names: Iterable[str]) -> None:
         """Note which of the tools write."""
         self.writes.update(self._writing(names))
 
     def _writing(self, names: Iterable[str]) -> list[str]:
-        return [name for name in names if name in self.tools and self.tools[name].get("effect") == "write"]
+        known = [name for name in names if name in self.tools]
+        return [name for name in known if self.tools[name].get("effect") == "write"]
 
     def _tools_of(self, word: ast.Name) -> Collection[str]:
         """Return the tools that a model or an agent may have whose call was not counted."""
         call = self.source.parents[word]
         if not isinstance(call, ast.Call):
             return self._tools(None)
-        listed = next((given.value for given in call.keywords if given.arg == "tools"), None)
+        listed = _named_arguments(call).get("tools")
         if listed is None and word.id == "llm":
             return []
         return self._tools(listed)
@@ -140,11 +156,13 @@ class _Reader:
         around = self.source.parents[node]
         if not isinstance(around, ast.Call):
             return True
-        is_word = isinstance(around.func, ast.Name) and around.func.id in ("task", "pipeline")
-        return around.func is not node and not (is_word and node in around.args)
+        if around.func is node:
+            return False
+        starts_tasks = isinstance(around.func, ast.Name) and around.func.id in ("task", "pipeline")
+        return not (starts_tasks and node in around.args)
 
-    # Functions and statements. What comes after a statement is counted before it, so that a branch which leaves early
-    # can leave it out.
+    # Functions and statements. The statements after a statement are counted before it, so that a branch which leaves
+    # early can leave them out.
 
     def _function(self, node: Function) -> Counts:
         if node in self._counted:
@@ -154,12 +172,12 @@ class _Reader:
             self._recursive.update(self._within[self._within.index(node) :])
             return NOTHING
         self._within.append(node)
-        found = self._block(node.body, NOTHING)
+        counts = self._block(node.body, NOTHING)
         self._within.pop()
         if node in self._recursive:
-            found = total(found, found.times(0, None))
-        self._counted[node] = found
-        return found
+            counts = total(counts, counts.times(0, None))
+        self._counted[node] = counts
+        return counts
 
     def _block(self, body: Iterable[ast.stmt], after: Counts) -> Counts:
         """Return the counts of a block and of what comes after it."""
@@ -173,7 +191,8 @@ class _Reader:
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
                 return after
             case ast.If(test=test, body=body, orelse=orelse):
-                return total(self._cost(test), either(self._block(body, after), self._block(orelse, after)))
+                tested = self._cost(test)
+                return total(tested, either(self._block(body, after), self._block(orelse, after)))
             case ast.For() | ast.AsyncFor() | ast.While():
                 return self._loop(node, after)
             case ast.Try() | ast.TryStar():
@@ -182,8 +201,10 @@ class _Reader:
                 return total(*map(self._cost, items), self._with(items, body, after))
             case ast.Match(subject=subject, cases=cases):
                 blocks = [self._block(case.body, after) for case in cases]
+                if not _takes_all(cases[-1]):
+                    blocks.append(after)
                 guards = [self._cost(case.guard).perhaps for case in cases if case.guard]
-                return total(self._cost(subject), *guards, either(*blocks, *([] if _takes_all(cases[-1]) else [after])))
+                return total(self._cost(subject), *guards, either(*blocks))
             case ast.Return():
                 return self._parts(node)
             case ast.Raise():
@@ -193,26 +214,33 @@ class _Reader:
         return total(self._parts(node), after)
 
     def _loop(self, node: ast.For | ast.AsyncFor | ast.While, after: Counts) -> Counts:
-        parts = [part for statement in node.body for part in within(statement)]
-        has_break = any(isinstance(part, ast.Break) for part in parts)
-        has_return = any(isinstance(part, ast.Return) for part in parts)
-        # How often it goes round.
+        has_break = False
+        has_return = False
+        for statement in node.body:
+            for part in within(statement):
+                has_break = has_break or isinstance(part, ast.Break)
+                has_return = has_return or isinstance(part, ast.Return)
+
+        # How often the loop goes round.
+        is_endless = False
         if isinstance(node, ast.While):
             is_endless = isinstance(node.test, ast.Constant) and bool(node.test.value)
-            most, what = None, "each round"
-            least = 1 if is_endless else 0
+            most = None
+            words = "each round"
+            least = int(is_endless)
             head = self._cost(node.test)
             once = total(head, self._block(node.body, NOTHING))
         else:
-            is_endless = False
-            most, what = self.sizes.length(node.iter), _each(node.iter)
+            most = self.sizes.length(node.iter)
+            words = _each(node.iter)
             least = most or 0
             head = self._cost(node.iter)
             once = self._block(node.body, NOTHING)
         if has_break or has_return:
             least = min(least, 1)
-        rounds = self._times(once, least, most, node, what)
-        # What comes after it.
+        rounds = self._times(once, least, most, node, words)
+
+        # The statements after the loop, unless it never ends.
         if is_endless and not has_break:
             return rounds
         after = self._block(node.orelse, after)
@@ -228,18 +256,21 @@ class _Reader:
 
     def _with(self, items: Iterable[ast.withitem], body: Iterable[ast.stmt], after: Counts) -> Counts:
         whole = self._block(body, after)
-        held = [item.context_expr for item in items]
-        # `suppress` goes on behind the block as soon as something in it fails.
-        if any(isinstance(each, ast.Call) and ast.unparse(each.func).endswith("suppress") for each in held):
-            return either(whole, total(self._block(body, NOTHING).perhaps, after))
+        for item in items:
+            manager = item.context_expr
+            # `suppress` goes on behind the block as soon as something in it fails.
+            if isinstance(manager, ast.Call) and ast.unparse(manager.func).endswith("suppress"):
+                return either(whole, total(self._block(body, NOTHING).perhaps, after))
         return whole
 
-    def _times(self, counts: Counts, least: int, most: int | None, node: ast.AST, what: str) -> Counts:
+    def _times(self, counts: Counts, least: int, most: int | None, node: ast.AST, words: str) -> Counts:
         """Return the counts of so many rounds, and note what each round calls if nobody knows how many there are."""
         functions = _functions(counts)
         if most is None and functions:
-            line = line_of(node.iter if isinstance(node, ast.comprehension) else node)
-            self.unbounded[node] = Round(line, what, functions)
+            place = node
+            if isinstance(node, ast.comprehension):
+                place = node.iter
+            self.unbounded[node] = Round(line_of(place), words, functions)
         return counts.times(least, most)
 
     # Expressions.
@@ -250,8 +281,11 @@ class _Reader:
                 return self._times(self._cost(body), 0, None, node, "each call of the lambda")
             case ast.IfExp(test=test, body=body, orelse=orelse):
                 return total(self._cost(test), either(self._cost(body), self._cost(orelse)))
-            case ast.BoolOp(values=[start, *others]):
-                return total(self._cost(start), *(self._cost(each).perhaps for each in others))
+            case ast.BoolOp(values=[start, *following]):
+                counts = self._cost(start)
+                for value in following:
+                    counts = total(counts, self._cost(value).perhaps)
+                return counts
             case ast.ListComp() | ast.SetComp() | ast.GeneratorExp() | ast.DictComp():
                 return self._comprehension(node)
             case ast.Call():
@@ -262,19 +296,22 @@ class _Reader:
         return total(*map(self._cost, ast.iter_child_nodes(node)))
 
     def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Counts:
-        items = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
-        inner = total(*map(self._cost, items))
-        for each in reversed(node.generators):
-            tests = total(*map(self._cost, each.ifs))
-            once = total(tests, inner.perhaps if each.ifs else inner)
-            length = self.sizes.length(each.iter)
-            rounds = self._times(once, length or 0, length, each, _each(each.iter))
-            inner = total(self._cost(each.iter), rounds)
+        if isinstance(node, ast.DictComp):
+            inner = total(self._cost(node.key), self._cost(node.value))
+        else:
+            inner = self._cost(node.elt)
+        for loop in reversed(node.generators):
+            if loop.ifs:
+                inner = inner.perhaps
+            once = total(*map(self._cost, loop.ifs), inner)
+            length = self.sizes.length(loop.iter)
+            rounds = self._times(once, length or 0, length, loop, _each(loop.iter))
+            inner = total(self._cost(loop.iter), rounds)
         return inner
 
     def _called(self, node: ast.Call) -> Counts:
         """Return what the call of a word, a tool, or a function of the script calls. Methods are not followed."""
-        named = {each.arg: each.value for each in node.keywords if each.arg}
+        named = _named_arguments(node)
         function = node.func
         if not isinstance(function, ast.Name):
             return NOTHING
@@ -285,8 +322,9 @@ class _Reader:
         if function.id == "task" and node.args:
             begun = self._begun(node.args[0], node.args[1:], named)
             # A task that nothing waits for at once may be cancelled before it has called any.
-            is_awaited = self._waiter(node) in ("parallel", "await")
-            return total(Counts({_TASKS: _ONCE}), begun if is_awaited else begun.perhaps)
+            if self._waiter(node) not in ("parallel", "await"):
+                begun = begun.perhaps
+            return total(Counts({_TASKS: _ONCE}), begun)
         if function.id == "pipeline" and node.args:
             once = total(Counts({_TASKS: _ONCE}), *map(self._callee, node.args[1:]))
             length = self.sizes.length(node.args[0])
@@ -299,8 +337,9 @@ class _Reader:
             if isinstance(around, ast.Await):
                 return "await"
             if isinstance(around, ast.Call):
-                is_word = isinstance(around.func, ast.Name) and self.source.meaning(around.func) is None
-                return around.func.id if is_word and isinstance(around.func, ast.Name) else ""
+                if isinstance(around.func, ast.Name) and self.source.meaning(around.func) is None:
+                    return around.func.id
+                return ""
             if not isinstance(around, _HANDS_ON):
                 return ""
         return ""
@@ -322,8 +361,10 @@ class _Reader:
 
     def _callee(self, name: ast.expr) -> Counts:
         """Return what a tool, or a function of the script, calls."""
-        meaning = self.source.meaning(name) if isinstance(name, ast.Name) else None
-        if meaning is None and isinstance(name, ast.Name) and name.id in self.tools:
+        if not isinstance(name, ast.Name):
+            return NOTHING
+        meaning = self.source.meaning(name)
+        if meaning is None and name.id in self.tools:
             self._seen.add(name)
             self.may_use([name.id])
             return Counts({_CALLS: _ONCE, name.id: _ONCE})
@@ -335,14 +376,22 @@ class _Reader:
         return called
 
     def _llm(self, args: list[ast.expr], named: dict[str, ast.expr]) -> Counts:
-        texts = [_text(part) for arg in args[:1] for part in ast.walk(arg)]
-        tokens = GUESSED_TOKENS + text_bytes("".join(texts)) // 3
-        tools = self._tools(named["tools"]) if "tools" in named else []
-        turns = self.sizes.number(named["max_turns"]) if "max_turns" in named else _TURNS
-        self.may_use(tools)
+        prompt = ""
+        for prompt_argument in args[:1]:
+            prompt = "".join(map(_text, ast.walk(prompt_argument)))
+        tokens = GUESSED_TOKENS + text_bytes(prompt) // 3
         model = _text(named.get("model")) or _text(named.get("role")) or "worker"
+        tools: Collection[str] = []
+        if "tools" in named:
+            tools = self._tools(named["tools"])
+        self.may_use(tools)
+        turns: int | None = None
+        if "max_turns" in named:
+            turns = self.sizes.number(named["max_turns"])
         if not tools:
             return self._model("llm", model, tokens, _ONCE)
+
+        # In a tool loop, each turn is a model call, and each turn may call any of the tools.
         called = self._model("llm", model, tokens, Count(1, max(turns or _TURNS, 1)))
         return total(called, Counts(dict.fromkeys((_CALLS, *tools), ANY)))
 
@@ -360,20 +409,37 @@ class _Reader:
         """Return the count of a model call: the least if it only reads, the most if it only writes."""
         price = self.prices(model)
         self.is_priced = self.is_priced and price is not None
-        cheap, dear = (min(price), max(price)) if price else (0, 0)
+        cheap, dear = (0, 0)
+        if price:
+            cheap, dear = min(price), max(price)
         spent = called.times(tokens, tokens)
-        cost = Count(spent.least * cheap, None if spent.most is None else spent.most * dear)
-        return Counts({_CALLS: called, name: called, _TOKENS: spent, _COST: cost})
+        most = None
+        if spent.most is not None:
+            most = spent.most * dear
+        return Counts({_CALLS: called, name: called, _TOKENS: spent, _COST: Count(spent.least * cheap, most)})
 
     def _tools(self, listed: ast.expr | None) -> Collection[str]:
         """Return the tools that a list may name, all if that cannot be seen."""
+        # Follow a name to its value, and an item to its list.
         while isinstance(listed, ast.Subscript | ast.Name):
-            assigned = listed.value if isinstance(listed, ast.Subscript) else self.source.assigned(listed)
-            listed = None if assigned is listed else assigned
-        parts = list(ast.walk(listed)) if isinstance(listed, ast.List | ast.Tuple | ast.Dict) else []
-        if not parts or any(isinstance(part, ast.Name | ast.Call) for part in parts):
-            return list(self.tools)
-        return [name for name in map(_text, parts) if name in self.tools]
+            if isinstance(listed, ast.Subscript):
+                listed = listed.value
+                continue
+            assigned = self.source.assigned(listed)
+            if assigned is listed:
+                listed = None
+            else:
+                listed = assigned
+
+        everything = list(self.tools)
+        if not isinstance(listed, ast.List | ast.Tuple | ast.Dict):
+            return everything
+        names = []
+        for part in ast.walk(listed):
+            if isinstance(part, ast.Name | ast.Call):
+                return everything
+            names.append(_text(part))
+        return [name for name in names if name in self.tools]
 
 
 def _each(items: ast.expr) -> str:
@@ -399,11 +465,22 @@ def _capped(count: Count) -> Count:
 
 
 def _functions(counts: Counts) -> dict[str, Count]:
-    return {name: _capped(count) for name, count in counts.by_name.items() if name[0] != "#" and count != NONE}
+    """Return how often each word and each tool is called."""
+    functions = {}
+    for name, count in counts.by_name.items():
+        if count != NONE and not name.startswith("#"):
+            functions[name] = _capped(count)
+    return functions
+
+
+def _named_arguments(call: ast.Call) -> dict[str, ast.expr]:
+    return {keyword.arg: keyword.value for keyword in call.keywords if keyword.arg}
 
 
 def _text(node: ast.AST | None) -> str:
-    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value
+    return ""
 
 
 def _parameters(function: Function) -> list[ast.arg]:

@@ -1,4 +1,4 @@
-"""What of a script may run at all: a quote that has not counted all of it says so."""
+"""Finds the parts of a script that may run at all: a quote that has not counted all of them says so."""
 
 import ast
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from sennit.workflows.plan.programs.source import Function, Source
 
 _BY_ANY_NAME = ("getattr", "vars", "globals", "locals", "__dict__", "methodcaller", "attrgetter")
-"""What reads attributes, or names of modules, by names that a script may compute."""
+"""Names that read attributes, or names of modules, by names that a script may compute."""
 
 
 def reached(source: Source) -> Iterator[ast.AST]:
@@ -16,10 +16,12 @@ def reached(source: Source) -> Iterator[ast.AST]:
     methods = _methods(source)
     main = source.top.get("main")
     # The top of each module runs when it is imported.
-    statements = [statement for tree in source.trees.values() for statement in tree.body]
-    waiting: list[ast.AST] = [statement for statement in statements if not _is_definition(statement)]
-    waiting += [main] if main is not None else []
-    begun = set[ast.AST]()
+    waiting: list[ast.AST] = []
+    for tree in source.trees.values():
+        waiting += [statement for statement in tree.body if not _is_definition(statement)]
+    if main is not None:
+        waiting.append(main)
+    begun: set[ast.AST] = set()
     is_any_called = False
     while waiting:
         node = waiting.pop()
@@ -34,20 +36,32 @@ def reached(source: Source) -> Iterator[ast.AST]:
         elif isinstance(node, ast.Name):
             name = node.id
             meaning = source.meaning(node)
-            waiting += [meaning] if meaning is not None and _is_definition(meaning) else []
+            if meaning is not None and _is_definition(meaning):
+                waiting.append(meaning)
         elif isinstance(node, ast.alias):
             name = node.name
+
+        # A script that handles a module as a value, or reads any name, may call anything that has a name.
         is_module = isinstance(node, ast.Name) and source.module_named(node) != ""
-        # What a script does with a module as a value, or with any name, may call anything that has a name.
         if (name in _BY_ANY_NAME or is_module) and not is_any_called:
             is_any_called = True
-            waiting += [each for each in source.nodes if isinstance(each, Function) and _has_public_name(source, each)]
-        # A function that is defined here runs where its name is read, and is found there.
-        children = ast.iter_child_nodes(node)
-        if isinstance(node, ast.ClassDef):
-            waiting += [child for child in children if not isinstance(child, Function) or _runs_unnamed(child)]
-        else:
-            waiting += [child for child in children if not _is_definition(child)]
+            functions = [part for part in source.nodes if isinstance(part, Function)]
+            waiting += [function for function in functions if _has_public_name(source, function)]
+
+        waiting += _parts_reached(node)
+
+
+def _parts_reached(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield the parts of a node that run with it. A function that is defined there runs where its name is read, and is
+    reached there.
+    """
+    children = ast.iter_child_nodes(node)
+    if not isinstance(node, ast.ClassDef):
+        yield from (child for child in children if not _is_definition(child))
+        return
+    for child in children:
+        if not isinstance(child, Function) or _runs_unnamed(child):
+            yield child
 
 
 def _methods(source: Source) -> dict[str, list[Function]]:
