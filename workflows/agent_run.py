@@ -1,7 +1,7 @@
 """AgentRun: one run of an agent, as a Temporal workflow."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from typing import Any
@@ -22,10 +22,11 @@ with workflow.unsafe.imports_passed_through():
         RunReport,
         RunStatus,
         UsageReport,
+        WriteLine,
         cut_warning,
     )
     from sennit.workflows.plan.figures.figures import Figures, figures_of
-    from sennit.workflows.plan.language.limits import NO_USAGE, Usage, format_duration
+    from sennit.workflows.plan.language.limits import Usage, format_duration
     from sennit.workflows.plan.limits import MAX_CARRIED_BYTES
     from sennit.workflows.plan.scheduling.events import CostCharged, PlanRejected
     from sennit.workflows.plan.scheduling.snapshot import dump
@@ -51,6 +52,8 @@ with workflow.unsafe.imports_passed_through():
     from sennit.workflows.views.warnings import run_warnings
 
 BOARD_EVERY = timedelta(seconds=1)
+HARDLY_ANY = 5
+"""While fewer nodes than this run, the board is drawn at every change."""
 
 
 @workflow.defn(name="AgentRun")
@@ -65,7 +68,9 @@ class AgentRun(UpdateHandlers, QueryHandlers):
     @workflow.init
     def __init__(self, request: Any = None, *more: Any) -> None:
         self._request, self._invalid = parse_input(request, *more)
-        self._carry = self._request.carry if self._request else None
+        self._carry = None
+        if self._request is not None:
+            self._carry = self._request.carry
         self._setup = RunSetup(run_prefix_of(self._request), Outage(self._interrupted))
         has_place = self._carry is not None and self._carry.has_place
         self._place = RunPlace(is_held=has_place, changed=self._changed)
@@ -77,9 +82,14 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         self._drafts = PlanDrafts()
         self._answer_ref = ""  # of the whole answer, if that was cut
         self._no_answer = ""  # why there is none, though the run has got to its end
-        self._subagent_status = SubagentStatus(self._wake, self._carry.last_reported if self._carry else "")
-        self._journal = Journal(_moment, self._carry.events if self._carry else 1)
-        self._metrics = RunMetrics("running" if self._carry else None)
+        if self._carry is not None:
+            self._subagent_status = SubagentStatus(self._wake, self._carry.last_reported)
+            self._journal = Journal(_moment, self._carry.events)
+            self._metrics = RunMetrics("running")
+        else:
+            self._subagent_status = SubagentStatus(self._wake)
+            self._journal = Journal(_moment, 1)
+            self._metrics = RunMetrics(None)
         self._drawn_at = workflow.now() - BOARD_EVERY
         self._subagent_status.resync_after_reset()
         self._was_reset = asyncio.Event()
@@ -123,8 +133,10 @@ class AgentRun(UpdateHandlers, QueryHandlers):
             raise
 
     async def _open_in_time(self, request: RunRequest) -> Engine:
-        """Open within the time that the run has. Once there is an engine, that takes care of it."""
-        limit = request.budget.time if request.budget is not None and self._carry is None else None
+        """Open within the time that the run has. Once there is an engine, the engine holds the run to its time."""
+        limit = None
+        if request.budget is not None and self._carry is None:
+            limit = request.budget.time
         try:
             async with asyncio.timeout(limit) as patience:
                 return await self._open(request, patience)
@@ -176,7 +188,9 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         self._checked = checked
         parts = self._setup, self._subagent_status, self._changed, self._journal
         self._engine = engine = start_engine(request, checked, *parts, more=more, carry=self._carry)
-        self._setup.phase = "planning" if more or engine.state.held is not None else "running"
+        self._setup.phase = "running"
+        if more or engine.state.held is not None:
+            self._setup.phase = "planning"
         if self._has_forgotten:
             engine.read_ledger()
         return engine
@@ -221,11 +235,14 @@ class AgentRun(UpdateHandlers, QueryHandlers):
 
     def _interrupted(self) -> None:
         """An attempt to plan has failed, or the next one begins: what was sent of the plan may not begin that one."""
-        self._takes_drafts, self._drafts = self._engine is None, PlanDrafts()
+        self._takes_drafts = self._engine is None
+        self._drafts = PlanDrafts()
         self._changed()
 
     def _planned(self, planner: asyncio.Task[Engine]) -> None:
-        error = None if planner.cancelled() else planner.exception()
+        if planner.cancelled():
+            return
+        error = planner.exception()
         if error is not None and self._engine is not None:
             self._engine.fail(error)
 
@@ -244,10 +261,12 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         if self._request is None or self._planner is None or self._planner.done() or not self._takes_drafts:
             return
         page = self._drafts.take(self._setup.run_prefix, request, *more)
-        if page is not None and self._engine is None:
+        if page is None:
+            return
+        if self._engine is None:
             self._begin(self._request, CheckResult(plan=page.plan, execution_plan=page.specs), more=True)
-        elif page is not None and self._engine is not None and not self._engine.state.ended:
-            with suppress(ApplicationError):  # it goes on from another beginning
+        elif not self._engine.state.ended:
+            with suppress(ApplicationError):  # the page goes on from another beginning
                 self._engine.append(page, more=True)
 
     @workflow.signal(
@@ -280,11 +299,18 @@ class AgentRun(UpdateHandlers, QueryHandlers):
             self._engine.wake()
 
     def _continue_as_new(self, request: RunRequest, engine: Engine) -> None:
+        """Go on as a new run of the chain, with an empty history. Nothing may be in flight."""
+        grown_plan = ""
+        if engine.has_grown:
+            grown_plan = engine.state.graph.execution_plan.pack()
+        review = None
+        if engine.approves_plan:
+            review = self._setup.review
         carry = ContinuedState(
             run_prefix=self._setup.run_prefix,
             run_context=self._setup.run_context,
             plan=engine.dispatcher.plan,
-            execution_plan=engine.state.graph.execution_plan.pack() if engine.has_grown else "",
+            execution_plan=grown_plan,
             snapshot=dump(engine.state),
             usage=self._spent,
             replans=engine.dispatcher.replans,
@@ -296,12 +322,12 @@ class AgentRun(UpdateHandlers, QueryHandlers):
             log_cut=engine.log.cut,
             events=self._journal.next,
             was_reset=self._has_forgotten,
-            review=self._setup.review if engine.approves_plan else None,
+            review=review,
             learns=self._setup.learns,
             has_place=self._place.is_held,
         )
         following = request.model_copy(update={"carry": carry})
-        if request.prepared is not None:  # a plan that came with it is in the store
+        if request.prepared is not None:  # a plan that came with the preparation is in the store
             following = following.model_copy(update={"prepared": {"run_context": self._setup.run_context}})
         if message_bytes(following) > MAX_CARRIED_BYTES:  # the plan is in the store; only a copied form misses it
             following = following.model_copy(update={"plan": None, "plan_packed": None})
@@ -326,33 +352,40 @@ class AgentRun(UpdateHandlers, QueryHandlers):
             self._draw(self._shown)
         self._journal.ended("cancelled")
         self._publish(self._shown)
-        writes = engine.writes() if engine is not None else ()
+        writes: tuple[WriteLine, ...] = ()
+        all_made: tuple[WriteLine, ...] = ()
+        if engine is not None:
+            writes = engine.writes()
+            all_made = engine.writes(all_made=True)
         if writes:
             workflow.upsert_memo({WRITES: [line.model_dump(mode="json") for line in writes]})
         await self._place.give_back(self._spent)
         if self._request is not None and self._request.depth:
-            made = engine.writes(all_made=True) if engine is not None else ()
-            await self._subagent_status.tell_end(made, self._spent)
+            await self._subagent_status.tell_end(all_made, self._spent)
 
     async def _end(self, engine: Engine) -> RunReport:
+        """Return the report of a run that is over, once the answer is put together and everybody has been told."""
         if engine.frozen is not None:
             return await self._end_frozen(engine)
         self._setup.phase = "concluding"
         await engine.has_read_ledger()
         if engine.status == "done" and any_unknown(engine.state):  # a write of before a reset
             engine.status = "partial"
-        found = Conclusion()
+
         # The server takes the note while a worker puts the answer together.
         noting: asyncio.Task[None] | None = None
         if self._setup.learns:
             note = note_run(self._setup, engine.state, engine.dispatcher.plan, engine.shown_status)
             noting = asyncio.create_task(note)
+        conclusion = Conclusion()
         if engine.status in ("done", "partial"):
-            found = await self._conclude(engine)
-        self._answer_ref = found.ref or ""
+            conclusion = await self._conclude(engine)
+        self._answer_ref = conclusion.ref or ""
         self._setup.phase = "ended"
+
+        # The board, the lists and the metrics show the end before the report is complete.
         shown = self._shown_of(engine)
-        report = report_of(shown, engine.shown_status, found, self._no_answer)
+        report = report_of(shown, engine.shown_status, conclusion, self._no_answer)
         figures, no_figures = self._figures(engine)
         report = report.model_copy(update={"figures": figures})
         self._draw(shown, report)
@@ -361,15 +394,22 @@ class AgentRun(UpdateHandlers, QueryHandlers):
             self._metrics.publish_figures(figures)
         if noting is not None:
             await noting
+
+        # Updates that are still being answered may add usage and warnings.
         await workflow.wait_condition(workflow.all_handlers_finished)
         await self._place.give_back(self._spent)
         info = workflow.info()
-        fields = {"id": info.workflow_id, "run_id": info.run_id, "usage": UsageReport.of(self._spent)}
-        warnings = (*self._checked.warnings, *engine.warnings, *run_warnings(engine.state), *found.warnings)
-        warnings += (cut_warning(info.workflow_id),) if found.ref else ()
-        warnings += no_figures
-        log = engine.log.lines(engine.state)
-        report = report.model_copy(update={**fields, "warnings": warnings, "log": log})
+        warnings = (*self._checked.warnings, *engine.warnings, *run_warnings(engine.state), *conclusion.warnings)
+        if conclusion.ref:
+            warnings += (cut_warning(info.workflow_id),)
+        fields = {
+            "id": info.workflow_id,
+            "run_id": info.run_id,
+            "usage": UsageReport.of(self._spent),
+            "warnings": warnings + no_figures,
+            "log": engine.log.lines(engine.state),
+        }
+        report = report.model_copy(update=fields)
         self._journal.ended(report.status, report.problem or "")
         if engine.status == "failed":
             raise ApplicationError(report.problem or "the run failed", report, type="RunFailed", non_retryable=True)
@@ -411,10 +451,10 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         An answer that cannot be put together costs the answer, not the report.
         """
         try:
-            found = await self._setup.conclude(engine.state, engine.dispatcher.plan, engine.inline_answer())
-            if found.partial:
+            conclusion = await self._setup.conclude(engine.state, engine.dispatcher.plan, engine.inline_answer())
+            if conclusion.partial:
                 engine.status = "partial"
-            return found
+            return conclusion
         except ApplicationError as error:
             engine.status = "partial"
             self._no_answer = f"{error.type}: {error.message}"
@@ -448,16 +488,15 @@ class AgentRun(UpdateHandlers, QueryHandlers):
 
     def _changed(self) -> None:
         """Draw the board at the end of a turn, at most once a second unless hardly anything runs."""
-        engine, phase = self._engine, self._setup.phase
-        if engine is not None and phase in ("running", "draining"):
-            self._setup.phase = "draining" if engine.state.draining else "running"
+        engine = self._engine
+        if engine is not None and self._setup.phase in ("running", "draining"):
+            self._setup.phase = "running"
+            if engine.state.draining:
+                self._setup.phase = "draining"
         shown = self._shown
         if engine is None or engine.status is None:  # the end is published once, with the answer
             self._publish(shown)
-        nodes = len(engine.state.graph.specs) if engine is not None else 0
-        soon = engine is None or engine.frozen is not None or not engine.moving
-        soon = soon or (engine is not None and engine.moving < 5 and nodes < MAX_DRAWN_AT_ONCE)
-        if soon or workflow.now() - self._drawn_at >= BOARD_EVERY * max(1, nodes // MAX_DRAWN_AT_ONCE):
+        if self._should_draw(engine):
             self._draw(shown)
         self._ask(self._waits_for(shown))
         if engine is None or self._request is None or not self._request.depth:
@@ -466,6 +505,16 @@ class AgentRun(UpdateHandlers, QueryHandlers):
             self._subagent_status.report(shown, engine.shown_status)
         else:
             self._subagent_status.report_items(self._halted_by, is_blocked=engine.shown_status == "blocked")
+
+    def _should_draw(self, engine: Engine | None) -> bool:
+        """Whether the board is due. The more nodes there are, the dearer a drawing is, and the rarer the drawings."""
+        if engine is None or engine.frozen is not None or not engine.moving:
+            return True
+        nodes = len(engine.state.graph.specs)
+        if engine.moving < HARDLY_ANY and nodes < MAX_DRAWN_AT_ONCE:
+            return True
+        pause = BOARD_EVERY * max(1, nodes // MAX_DRAWN_AT_ONCE)
+        return workflow.now() - self._drawn_at >= pause
 
     @property
     def _shown(self) -> ShownRun | None:
@@ -489,7 +538,9 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         engine = self._engine
         if engine is None or engine.frozen is None:
             return self._setup.outage.blocked
-        return (engine.frozen.blocked_on(workflow.info().workflow_id),) if engine.status is None else ()
+        if engine.status is not None:
+            return ()
+        return (engine.frozen.blocked_on(workflow.info().workflow_id),)
 
     def _ask(self, items: Sequence[BlockedOn]) -> None:
         """Tell readers of events, and lists, what the run waits for."""
@@ -500,33 +551,50 @@ class AgentRun(UpdateHandlers, QueryHandlers):
     def _waits_for(self, shown: ShownRun | None) -> Sequence[BlockedOn]:
         """Return what the run waits for now; nothing once it is over."""
         is_over = self._engine is not None and self._engine.status is not None
-        return shown.blocked if shown is not None and shown.waits and not is_over else self._halted_by
+        if shown is None or not shown.waits or is_over:
+            return self._halted_by
+        return shown.blocked
 
     def _draw(self, shown: ShownRun | None, report: RunReport | None = None) -> None:
         self._drawn_at = workflow.now()
-        what = (self._request.goal or self._request.title) if self._request else ""
-        title = f"{self._status}: {what}" if what else self._status
+        title: str = self._status
+        goal = ""
+        if self._request is not None:
+            goal = self._request.goal or self._request.title
+        if goal:
+            title += f": {goal}"
         if shown is None:
-            run, halted_by = workflow.info().workflow_id, self._halted_by
-            waits_for = self._place.waits_for
-            note = f"queued: {waits_for}" if waits_for else ""
-            workflow.set_current_details(board_without_plan(run, title, halted_by, note))
+            note = ""
+            if self._place.waits_for:
+                note = f"queued: {self._place.waits_for}"
+            run = workflow.info().workflow_id
+            workflow.set_current_details(board_without_plan(run, title, self._halted_by, note))
             return
-        log = log_rows(self._engine.log.lines(shown.state)) if self._engine else []
-        notes = [*log, *self._setup.attributes.notes]
-        end = RunEnd(report.answer, report.problem or "", report.figures) if report is not None else RunEnd()
+        notes: list[str] = []
+        if self._engine is not None:
+            notes += log_rows(self._engine.log.lines(shown.state))
+        notes += self._setup.attributes.notes
+        end = RunEnd()
+        if report is not None:
+            end = RunEnd(report.answer, report.problem or "", report.figures)
         workflow.set_current_details(board(shown, title=title, notes=notes, end=end))
 
     @property
     def _spent(self) -> Usage:
         """Return what the run has used: by its planner, and by its nodes."""
-        return self._setup.spent.plus(self._engine.usage if self._engine else NO_USAGE)
+        spent = self._setup.spent
+        if self._engine is not None:
+            spent = spent.plus(self._engine.usage)
+        return spent
 
     def _publish(self, shown: ShownRun | None) -> None:
         """Let lists know how the run stands."""
-        engine, setup = self._engine, self._setup
-        started = engine.dispatcher.started if engine is not None else 0
-        wake = engine.wake if engine is not None else None
+        setup = self._setup
+        started = 0
+        wake: Callable[[], None] | None = None
+        if self._engine is not None:
+            started = self._engine.dispatcher.started
+            wake = self._engine.wake
         self._metrics.publish(self._status, shown)
         setup.attributes.publish(
             self._status, setup.phase, shown, self._spent, started=started, outage=self._halted_by, wake=wake
@@ -536,9 +604,13 @@ class AgentRun(UpdateHandlers, QueryHandlers):
     def _status(self) -> RunStatus:
         """How the run stands, as people see it."""
         engine = self._engine
-        status = engine.shown_status if engine is not None else self._status_without_engine
-        idle = engine is None or not engine.moving
-        return "blocked" if status == "running" and idle and self._setup.outage.blocked else status
+        status = self._status_without_engine
+        if engine is not None:
+            status = engine.shown_status
+        is_idle = engine is None or not engine.moving
+        if status == "running" and is_idle and self._setup.outage.blocked:
+            return "blocked"
+        return status
 
 
 def _moment() -> Moment:

@@ -49,7 +49,8 @@ MAX_PLAIN_PLAN_BYTES: Final = 64 * 1024  # of a plan that travels as it is; a lo
 MAX_TENANT_BYTES: Final = 64
 """Of a tenant: it is also the fairness key of its runs, for which the server has so much room."""
 MAX_PAGE_NODES: Final = 500  # of one page of the query `plan`
-MAX_PASSED_ON: Final = 20  # Of what a sub-agent waits for, what its parent shows
+MAX_SHOWN_GOAL_CHARACTERS: Final = 2_000  # of the goal in the query `plan`
+MAX_PASSED_ON: Final = 20  # things that a sub-agent waits for and its parent shows
 MAX_KEPT_REPLIES: Final = 2_000  # that a run remembers for its queries
 MAX_LEDGER_LINES: Final = 4_000  # writes that a run is told of after a reset, of about 150 bytes each
 MAX_RUN_WARNINGS: Final = 20  # of one run

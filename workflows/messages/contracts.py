@@ -280,7 +280,10 @@ class NodeError(Message):
 
 
 class NodeReply(Message):
-    """A node's outcome: its stored output, a request for more nodes, a question, or an error."""
+    """An activity's reply for one node: its stored output, a request for more nodes, a question, or an error.
+
+    The scheduler decides by the part of it that is an `Outcome` (`workflows/run/outcomes.py`).
+    """
 
     ref: Digest | None = None
     """The reference to the output."""

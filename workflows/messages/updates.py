@@ -1,6 +1,7 @@
 """The updates a person may send to a run: one JSON object each, whose shape is checked here.
 
-Whether an update fits the run's state is decided in `workflows/run/update_rules.py`. No update is half applied.
+Whether an update fits the run's state is decided in `workflows/run/update_rules.py`, which makes it an event of the
+scheduler. No update is half applied.
 """
 
 import re

@@ -1,7 +1,7 @@
 """Carries out the scheduler's decisions: events in, decisions out, activities between. Plain code on workflow time.
 
 The engine never decides. It passes every event to `step` in the order of arrival and carries out the decisions in the
-order they come, so a replay with the same events does the same.
+order in which `step` returns them, so a replay with the same events does the same.
 """
 
 import asyncio
@@ -98,7 +98,9 @@ class Engine:
         self.state = state
         self.has_grown = has_grown  # so that the plan in the store is not what it runs
         self.replies: dict[int, NodeReply] = {}
-        self.usage, self.warnings, self.log = NO_USAGE, dict[str, None](), RunLog()
+        self.usage = NO_USAGE
+        self.warnings: dict[str, None] = {}
+        self.log = RunLog()
         self.abandoned: list[NodeReply | None] = []  # of an earlier plan's nodes; None for a cancelled one
         self.status: EndStatus | None = None
         self.frozen: Freeze | None = None
@@ -143,9 +145,11 @@ class Engine:
             return self.status
         if self.frozen is not None:
             return "blocked"
-        waiting = self.state.waiting or self.blocked_children
-        goes_on = self.moving or is_asleep(self.state)
-        return "blocked" if self.state.parked or (waiting and not goes_on) else "running"
+        is_waiting = bool(self.state.waiting or self.blocked_children)
+        goes_on = bool(self.moving) or is_asleep(self.state)
+        if self.state.parked or (is_waiting and not goes_on):
+            return "blocked"
+        return "running"
 
     @property
     def is_frozen(self) -> bool:
@@ -155,7 +159,8 @@ class Engine:
     @property
     def moving(self) -> int:
         """How many nodes run without waiting for a person: all but blocked sub-agents."""
-        return self.state.running - sum(view.is_blocked for view in self.blocked_children.values())
+        blocked = [view for view in self.blocked_children.values() if view.is_blocked]
+        return self.state.running - len(blocked)
 
     @property
     def blocked_children(self) -> dict[int, SubagentView]:
@@ -165,8 +170,12 @@ class Engine:
     def inline_answer(self) -> tuple[Any, str] | None:
         """Return (value, digest) of the answering node when this run still has both."""
         nodes = self.state.graph.execution_plan.answer
-        reply = self.replies.get(self.state.graph.last_of(nodes[0])) if nodes else None
-        return (reply.value, reply.ref or "") if reply is not None and reply.has_value else None
+        if not nodes:
+            return None
+        reply = self.replies.get(self.state.graph.last_of(nodes[0]))
+        if reply is None or not reply.has_value:
+            return None
+        return reply.value, reply.ref or ""
 
     @property
     def quiet(self) -> bool:
@@ -178,8 +187,10 @@ class Engine:
         if self.frozen is not None:
             return self._judge_frozen(update)
         if self.state.ended:
-            ended = f"has ended: {self.status}" if self.status else "ends; it only waits for writes in flight"
-            return Verdict(rejection=f"the run {ended}", is_final=True)
+            rejection = "the run ends; it only waits for writes in flight"
+            if self.status:
+                rejection = f"the run has ended: {self.status}"
+            return Verdict(rejection=rejection, is_final=True)
         return judge(self.state, update)
 
     def final_rejection(self, update: Update) -> str:
@@ -192,12 +203,16 @@ class Engine:
             return ""
         verdict = self.judge(update)
         may_change = self.dispatcher.busy or bool(self.state.deadlines)
-        return verdict.rejection if verdict.is_final or not may_change else ""
+        if may_change and not verdict.is_final:
+            return ""
+        return verdict.rejection
 
     def writes(self, *, all_made: bool = False) -> tuple[WriteLine, ...]:
         """Return what became of writes, as `writes_of` does; of a frozen run also of those that have ended since."""
         known = writes_of(self.state, all_made=all_made, forgotten=self.forgotten)
-        return known if self.frozen is None else self.frozen.writes(known)
+        if self.frozen is not None:
+            return self.frozen.writes(known)
+        return known
 
     async def run(self) -> bool:
         """Work until the run ends (True) or is to continue as new (False). Raises what `fail` was given."""
@@ -241,8 +256,10 @@ class Engine:
             return
         self._begin_to_read_ledger()
         now = milliseconds()
-        if drains := self._drain.update(self.state, self.dispatcher, self.updates, now):
-            self._step(drains)
+        drain = self._drain.update(self.state, self.dispatcher, self.updates, now)
+        if drain is not None:
+            self._step(drain)
+
         ended = self.dispatcher.settled()
         for event, reply in ended:
             if self.is_frozen:
@@ -260,6 +277,8 @@ class Engine:
                     self.extender.take(event, reply)
                     continue
             self._step(event, reply)
+
+        # Several ends at once are told as parts of one whole, which a last event closes.
         due = self.state.next_due()
         if len(ended) > 1 or (due is not None and due <= now):
             self._step(TimeAdvanced())
@@ -296,7 +315,10 @@ class Engine:
     def begin(self, checked: CheckResult, *, more: bool) -> None:
         """Start on the plan, or ask a person about it first. `more` says that its planner still writes."""
         question = self._question(checked, self.state.graph)
-        self.post(PlanHeld(question) if question is not None else RunStarted(more))
+        if question is not None:
+            self.post(PlanHeld(question))
+        else:
+            self.post(RunStarted(more))
 
     def _question(self, checked: CheckResult, graph: Graph) -> Question | None:
         """Return what a person is asked about a plan before it starts, if they are. A plan that is one program asks by
@@ -320,23 +342,24 @@ class Engine:
 
         Raises ApplicationError if it is no page of this plan, or the run gets too many nodes by it.
         """
-        state = self.state
-        is_apart = ended is not None and bool(state.spec_of(ended.unit).page)
-        found = page_of(state.graph, page)
-        taken = [spec.id for spec in found.specs if spec.id in state.graph.by_id]
-        if not is_apart and (page.base != self.dispatcher.plan or taken):
-            raise invalid_result()
-        self._check_room(len(found.specs))
-        for spec in found.specs if is_apart else ():
-            spec.page = page.plan
-        facts, fallbacks = (
-            {state.graph.by_id[name]: dict(each) for name, each in by_id.items()}
-            for by_id in (page.facts, page.fallbacks)
-        )
-        if not is_apart:
+        graph = self.state.graph
+        added = page_of(graph, page)
+        # The nodes of a program's page are found by the page; all others extend the run's own plan.
+        is_of_page = ended is not None and bool(self.state.spec_of(ended.unit).page)
+        if is_of_page:
+            self._check_room(len(added.specs))
+            for spec in added.specs:
+                spec.page = page.plan
+        else:
+            is_taken = any(spec.id in graph.by_id for spec in added.specs)
+            if page.base != self.dispatcher.plan or is_taken:
+                raise invalid_result()
+            self._check_room(len(added.specs))
             self.dispatcher.plan = page.plan
+        facts = {graph.by_id[name]: dict(names) for name, names in page.facts.items()}
+        fallbacks = {graph.by_id[name]: dict(pointers) for name, pointers in page.fallbacks.items()}
         self.has_grown = True
-        self._step(NodesAppended(found, ended, facts, fallbacks, more), reply)
+        self._step(NodesAppended(added, ended, facts, fallbacks, more), reply)
         self.wake()
 
     def replace_plan(self, checked: CheckResult) -> None:
@@ -353,26 +376,35 @@ class Engine:
         for unit in state.units():
             if state.status[unit] == RUNNING or state.attempts[unit]:
                 self.abandoned.append(self.replies.get(unit))
-        self.replies, self.has_grown = {}, False
+        self.replies = {}
+        self.has_grown = False
         self.dispatcher = self.dispatcher.successor(checked.plan)
         question = self._question(checked, graph)
-        self.post(PlanHeld(question, graph) if question is not None else PlanReplaced(graph))
+        if question is not None:
+            self.post(PlanHeld(question, graph))
+        else:
+            self.post(PlanReplaced(graph))
 
     @property
     def wasted(self) -> list[NodeReply | None]:
         """The replies of an earlier plan whose outputs no node of this plan has."""
-        found = {digest_in(reply.ref or ""): True for reply in self.replies.values()}
-        return [reply for reply in self.abandoned if reply is None or digest_in(reply.ref or "") not in found]
+        kept = {digest_in(reply.ref or "") for reply in self.replies.values()}
+        return [reply for reply in self.abandoned if reply is None or digest_in(reply.ref or "") not in kept]
 
     def follow(self, request: RunRequest) -> None:
         """Set what the run's calls, and its sub-agents, inherit from its request."""
-        self.dispatcher.child_defaults, self.dispatcher.origins = inherited(request), request.origins
+        self.dispatcher.child_defaults = inherited(request)
+        self.dispatcher.origins = request.origins
         self.approves_plan = request.approve_plan
 
     def limit(self, limits: Limits, ceilings: Limits | None) -> None:
         """Set the limits of the whole run from now on, and what a person may raise them to at most."""
-        millis = round(limits.time * 1000) if limits.time is not None else None
-        highest = ceilings.amounts() if ceilings is not None else None
+        millis = None
+        if limits.time is not None:
+            millis = round(limits.time * 1000)
+        highest = None
+        if ceilings is not None:
+            highest = ceilings.amounts()
         self.post(BudgetRaised(limits.amounts(), millis, highest))
 
     def read_ledger(self) -> None:
@@ -401,18 +433,18 @@ class Engine:
             running = dict.fromkeys(self.state.units_in(RUNNING))
             lines = await self._setup.ledger()
             known = tuple(_written(line) for line in lines)
-            self.forgotten = tuple(each for each in known if unit_of(self.state, each) is None)
+            self.forgotten = tuple(write for write in known if unit_of(self.state, write) is None)
             self.post(LedgerRead(known))
-            if not any(each.status == "in flight" and unit_of(self.state, each) not in running for each in known):
+            in_flight = [write for write in known if write.status == "in flight"]
+            if all(unit_of(self.state, write) in running for write in in_flight):
                 return
             await workflow.sleep(pause, summary="a write that was in flight before the reset")
             pause = min(2 * pause, LAST_LEDGER_PAUSE)
 
     def _has_read_ledger(self, task: asyncio.Task[None]) -> None:
         self._ledger = None
-        error = None if task.cancelled() else task.exception()
-        if error is not None:
-            self.warnings[f"what was written before the reset is not known: {error}"] = None
+        if not task.cancelled() and task.exception() is not None:
+            self.warnings[f"what was written before the reset is not known: {task.exception()}"] = None
         self.wake()
 
     async def has_read_ledger(self) -> None:
@@ -447,9 +479,10 @@ class Engine:
         except Exception as error:  # noqa: BLE001  whatever it is, the state may be wrong from here on
             self._freeze(event, error)
             return False
-        for name, each in ends:
-            self._note(self._unit_of_end(event, name), each)
-        self.replies |= joined(self.state, self.replies) if len(self.replies) < MAX_KEPT_REPLIES else {}
+        for name, end_reply in ends:
+            self._note(self._unit_of_end(event, name), end_reply)
+        if len(self.replies) < MAX_KEPT_REPLIES:
+            self.replies |= joined(self.state, self.replies)
         if isinstance(event, NodeEnded) and reply is not None and reply.question is not None:
             self._journal.ruled(self.state, event.unit, reply.question)
         self._journal.observe(self.state, self.replies, reply)
@@ -552,13 +585,15 @@ def start_engine(
     carry: ContinuedState | None = None,
 ) -> Engine:
     """Return an engine that has started on a plan, or that goes on from where the last run of the chain has stopped."""
-    graph, parts = graph_of(checked.execution_plan), (setup, subagents, checked.plan, changed, journal)
+    graph = graph_of(checked.execution_plan)
+    parts = (setup, subagents, checked.plan, changed, journal)
     if carry is not None:
         state = load(graph, carry.snapshot)
         journal.restore(state)
         engine = Engine(state, *parts, epoch=carry.epoch, has_grown=bool(carry.execution_plan))
         engine.dispatcher.replans = carry.replans
-        engine.warnings, engine.log = dict.fromkeys(carry.warnings), RunLog(carry.log, carry.log_cut)
+        engine.warnings = dict.fromkeys(carry.warnings)
+        engine.log = RunLog(carry.log, carry.log_cut)
         engine.follow(request)
         engine.post(TimeAdvanced())
         return engine
@@ -574,7 +609,8 @@ def start_engine(
         timings=Timings(request.fuse or graph.execution_plan.fuse, setup.workers, setup.timings),
     )
     engine = Engine(state, *parts)
-    engine.dispatcher.replans = 0 if has_plan(request) else request.max_replans
+    if not has_plan(request):
+        engine.dispatcher.replans = request.max_replans
     engine.follow(request)
     if request.approve_replans_above is not None:
         engine.warnings[REPLANS_ARE_NOT_ASKED_ABOUT] = None

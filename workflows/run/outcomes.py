@@ -1,7 +1,11 @@
-"""The activities under way for the units of a run, and how their ends become outcomes for the scheduler: with the
-activity, or before, where one for several units tells of those that have ended while others go on.
+"""Turns the ends of activities into outcomes for the scheduler.
 
-Anybody who may use the server can complete an activity, and with anything. What is no result of its kind is a failure.
+A unit ends with its activity. An activity of several units may also tell of some ends while the other units go on.
+Anybody who may use the server can complete an activity, and with anything: a result of another kind is a failure.
+
+A `NodeReply` is what an activity sends, with values, texts and logs. An `Outcome` is the part of it that the scheduler
+decides by. Both are needed: the scheduler is pure and keeps no values, and failures and cancellations have an outcome
+but no reply.
 """
 
 import asyncio
@@ -24,17 +28,17 @@ from sennit.workflows.plan.scheduling.completion import LOST, NOT_WRITTEN, UNKNO
 from sennit.workflows.plan.scheduling.events import NodeEnded, Outcome, ProgramAdvanced
 
 Handle = asyncio.Task[GroupReply]
-"""What is under way: an activity's handle is a task, and so is a sub-agent with the activities around it."""
+"""An activity's handle is a task, and so is a sub-agent with the activities around it."""
 Key = tuple[int, int]
 End = tuple[NodeEnded, NodeReply | None]
 NO_RESULT = ("InvalidResult", "its activity was completed with something that is not its result, as if by hand")
 
 
-def result_of(call: Call[In, Out], found: Any) -> Out:
-    """Return what an activity gave. Raises ApplicationError of type InvalidResult if that is no result of it."""
-    if not isinstance(found, call.gives):
+def result_of(call: Call[In, Out], result: Any) -> Out:
+    """Return the result of an activity. Raises ApplicationError of type InvalidResult if it is of another kind."""
+    if not isinstance(result, call.gives):
         raise invalid_result()
-    return found
+    return result
 
 
 def graph_of(execution_plan: str) -> Graph:
@@ -72,23 +76,25 @@ def page_of(graph: Graph, page: PlanPage) -> ExecutionPlan:
 
 
 def advance_of(graph: Graph, page: PlanPage, ended: NodeEnded) -> tuple[ProgramAdvanced, list[CallEnd]]:
-    """Return what an advance of a program has come to, and how calls of its page have ended by now. The last node of
-    the page is the advance that goes on from there. Raises ApplicationError of type InvalidResult.
+    """Return the event of an advance of a program, and how calls of its page have ended by now. The last node of the
+    page is the advance that goes on from there. Raises ApplicationError of type InvalidResult.
     """
-    found = page_of(graph, page)
+    attached = page_of(graph, page)
     past = tuple(places_of(graph, page.past))
-    if not found.specs or found.specs[-1].kind != "program":
+    if not attached.specs or attached.specs[-1].kind != "program":
         raise invalid_result()
     try:
-        ends = unpack_ends(found, page.ends)
+        ends = unpack_ends(attached, page.ends)
     except ValueError:
         raise invalid_result() from None
 
-    *calls, following = found.specs
-    if any(spec.kind == "program" or spec.inputs for spec in calls):
-        raise invalid_result()
+    *calls, following = attached.specs
     for spec in calls:
+        if spec.kind == "program" or spec.inputs:
+            raise invalid_result()
         spec.page = page.plan
+
+    # The advance that goes on may have ended already, in the same activity: then its end comes last.
     end = None
     if ends and ends[-1][0] == following.id:
         end = outcome_of(ends[-1][1])
@@ -120,11 +126,14 @@ def outcome_of(reply: NodeReply) -> Outcome:
     if reply.needs:
         return Outcome(attempts=0, again=True, usage=reply.usage, needs=reply.needs)
     if reply.error is not None:
-        if reply.error.again and reply.error.type == NOT_RUN:
+        again = reply.error.again
+        if again and reply.error.type == NOT_RUN:
             return START_AGAIN
-        wrong, again = (reply.error.type, reply.error.message), reply.error.again
-        attempts = 0 if again else 1
-        return Outcome(error=wrong, attempts=attempts, again=again, at=reply.at, usage=reply.usage, span=reply.span)
+        attempts = 1
+        if again:
+            attempts = 0
+        error = (reply.error.type, reply.error.message)
+        return Outcome(error=error, attempts=attempts, again=again, at=reply.at, usage=reply.usage, span=reply.span)
     if reply.question is not None:
         return Outcome(attempts=0, question=reply.question)
     return Outcome(
@@ -146,23 +155,34 @@ def outcome_of(reply: NodeReply) -> Outcome:
 
 
 def ends_of(handle: Any, count: int, *, is_followed: bool = False) -> list[tuple[Outcome, NodeReply | None]]:
-    """Return each unit's outcome with its reply, and behind them that of the step that followed, if one did. If the
+    """Return each unit's outcome with its reply, and behind them that of the advance that followed, if one did. If the
     activity itself failed, there is only its usage.
     """
-    error = None if handle.cancelled() else handle.exception()
-    if not handle.cancelled() and error is None:
-        found = handle.result()
-        replies = found.ends({count, count + is_followed}) if isinstance(found, GroupReply) else ()
-        if replies:
-            return [(outcome_of(reply), reply) for reply in replies]
-        failed = Outcome(error=NO_RESULT, usage=None)
-    else:
+    error: BaseException | None = None
+    if not handle.cancelled():
+        error = handle.exception()
+    if handle.cancelled() or error is not None:
         failed = failed_outcome(error)
+    else:
+        # With the reply of an advance that followed, or without it if the first unit has no value.
+        lengths = {count}
+        if is_followed:
+            lengths.add(count + 1)
+        result = handle.result()
+        if isinstance(result, GroupReply):
+            replies = result.ends(lengths)
+            if replies:
+                return [(outcome_of(reply), reply) for reply in replies]
+        failed = Outcome(error=NO_RESULT, usage=None)
+
+    # Each member of a group starts again alone, so that only the unit that fails by itself has failed.
     if count > 1:
         return [(Outcome(error=failed.error, attempts=0, again=True), None)] * count
-    usage, log = failed.usage or NO_USAGE, logged_by(error)
-    has_any = any(usage) or bool(log)
-    return [(failed, NodeReply(attempt=failed.attempts, usage=usage, log=log) if has_any else None)]
+    usage = failed.usage or NO_USAGE
+    log = logged_by(error)
+    if not any(usage) and not log:
+        return [(failed, None)]
+    return [(failed, NodeReply(attempt=failed.attempts, usage=usage, log=log))]
 
 
 def restart(
@@ -171,20 +191,22 @@ def restart(
     """Return the outcome of a unit that was suspended: it starts again later, unless it came to an end of its own, as a
     write that had begun did.
 
-    A model call is charged: for one that was cancelled nobody knows what. A sub-agent's next run counts what this one
-    has used.
+    A model call is charged; how much one that was cancelled has used is not known. A sub-agent's next run counts the
+    usage of this one.
     """
     if outcome.error is None or (is_write and outcome.error[0] not in LOST):
         return outcome, reply
     if not spec.calls_model:
         return START_AGAIN, None
-    is_unknown = outcome.error[0] == "Cancelled" and not any(outcome.usage or ())
-    paid = NodeReply(usage=outcome.usage) if any(outcome.usage or ()) else None
-    return replace(START_AGAIN, usage=None if is_unknown else outcome.usage), paid
+    if outcome.usage is not None and any(outcome.usage):
+        return replace(START_AGAIN, usage=outcome.usage), NodeReply(usage=outcome.usage)
+    if outcome.error[0] == "Cancelled":
+        return replace(START_AGAIN, usage=None), None
+    return replace(START_AGAIN, usage=outcome.usage), None
 
 
 def looked_up(outcome: Outcome) -> Outcome:
-    """Return what was learned of a write that was cut off. If it could not be looked up, nobody knows."""
+    """Return the outcome of a write that was cut off. It is unknown if the look-up failed."""
     if outcome.error is None or outcome.error[0] == NOT_WRITTEN:
         return outcome
     return replace(outcome, error=(UNKNOWN_OUTCOME, outcome.error[1]))
@@ -192,16 +214,19 @@ def looked_up(outcome: Outcome) -> Outcome:
 
 def failed_outcome(error: BaseException | None) -> Outcome:
     """Return the outcome of an activity that failed for good: its type, message, attempts and usage."""
-    cause = error.cause if isinstance(error, ActivityError | ChildWorkflowError) else error
+    cause = _cause_of(error)
     if isinstance(error, ChildWorkflowError) and not isinstance(cause, ApplicationError):
         return Outcome(error=("SubAgentFailed", _ended(cause)), usage=None)
     if isinstance(cause, ApplicationError):
-        attempt = cause.details[0] if cause.details and isinstance(cause.details[0], int) else 1
+        attempt = 1
+        if cause.details and isinstance(cause.details[0], int):
+            attempt = cause.details[0]
         return Outcome(error=(cause.type or "Failed", cause.message), attempts=attempt, usage=used_by(error))
     if isinstance(cause, exceptions.TimeoutError):
-        kind = cause.type.name if cause.type is not None else "UNKNOWN"
-        sentence = f"no worker finished it: {kind.lower().replace('_', ' ')} timeout"
-        return Outcome(error=("WorkerLost", sentence), usage=None)
+        kind = "unknown"
+        if cause.type is not None:
+            kind = cause.type.name.lower().replace("_", " ")
+        return Outcome(error=("WorkerLost", f"no worker finished it: {kind} timeout"), usage=None)
     if cause is None or isinstance(cause, CancelledError):
         return Outcome(error=("Cancelled", "the activity was cancelled"))
     return Outcome(error=("Failed", str(cause)[:500]))
@@ -209,12 +234,14 @@ def failed_outcome(error: BaseException | None) -> Outcome:
 
 def used_by(error: BaseException | None) -> Usage:
     """Return the usage in a failure: of all attempts of its activity, or of the sub-agent's run that failed."""
-    cause = error.cause if isinstance(error, ActivityError | ChildWorkflowError) else error
+    cause = _cause_of(error)
     if not isinstance(cause, ApplicationError):
         return NO_USAGE
     if isinstance(error, ChildWorkflowError):
         return next(filter(any, map(usage_in, cause.details)), NO_USAGE)
-    used = cause.details[1] if len(cause.details) > 1 else None
+    if len(cause.details) < 2:
+        return NO_USAGE
+    used = cause.details[1]
     if not isinstance(used, list) or not all(isinstance(count, int) for count in used):
         return NO_USAGE
     if len(used) not in (len(NO_USAGE), len(NO_USAGE) - 1):  # older workers tell of no cached tokens
@@ -223,10 +250,23 @@ def used_by(error: BaseException | None) -> Usage:
 
 
 def logged_by(error: BaseException | None) -> tuple[str, ...]:
-    """Return what an advance of a program has logged that has failed."""
-    cause = error.cause if isinstance(error, ActivityError) else None
-    log = cause.details[2] if isinstance(cause, ApplicationError) and len(cause.details) > 2 else None
-    return tuple(log) if isinstance(log, list) and all(isinstance(line, str) for line in log) else ()
+    """Return the log of an advance of a program that has failed."""
+    if not isinstance(error, ActivityError):
+        return ()
+    cause = error.cause
+    if not isinstance(cause, ApplicationError) or len(cause.details) < 3:
+        return ()
+    log = cause.details[2]
+    if not isinstance(log, list) or not all(isinstance(line, str) for line in log):
+        return ()
+    return tuple(log)
+
+
+def _cause_of(error: BaseException | None) -> BaseException | None:
+    """Return what an activity, or a sub-agent's run, has raised itself."""
+    if isinstance(error, ActivityError | ChildWorkflowError):
+        return error.cause
+    return error
 
 
 def _ended(cause: BaseException | None) -> str:
@@ -240,8 +280,9 @@ class InFlight:
     """One activity under way: the units it runs, and in which generations. Suspended, they start again later.
 
     If `is_followed`, the second unit is an advance of a program that follows the first, if that has a value. `subagent`
-    is the name of the sub-agent that it runs, `is_paid` says that it spends tokens, and `looks_up` that it only learns
-    what became of a write. `told` has what its `attempt` has told of units before its end.
+    is the name of the sub-agent that the activity runs, `is_paid` says that it spends tokens, and `looks_up` that it
+    only looks up a write in the ledger of effects. `ended` has the units of whose ends the `attempt` has told before
+    the activity ends.
     """
 
     units: tuple[int, ...]
@@ -261,28 +302,40 @@ class InFlight:
         return list(zip(self.units, self.generations, strict=True))
 
     def tell(self, progress: GroupProgress) -> Iterator[End]:
-        """Yield the units that have ended by this. An earlier attempt than that which has told before, and what has
-        been told, count for nothing.
+        """Yield the units that have ended, as an activity tells while it goes on. Reports of an attempt before the last
+        one that told, and second reports of a unit, count for nothing.
         """
         if progress.attempt < self.attempt:
             return
-        self.attempt, keys = progress.attempt, self.keys
+        self.attempt = progress.attempt
+        keys = self.keys
         for place, reply in zip(progress.places, progress.replies, strict=False):
-            says = (reply.error or reply.ref or reply.skipped) and not (reply.more or reply.page or reply.question)
-            if says and 0 <= place < len(keys) and keys[place] not in self.ended:
-                outcome = self.ended[keys[place]] = outcome_of(reply)
-                yield NodeEnded(*keys[place], outcome), reply
+            if not _is_end(reply) or not 0 <= place < len(keys):
+                continue
+            key = keys[place]
+            if key not in self.ended:
+                self.ended[key] = outcome_of(reply)
+                yield NodeEnded(*key, self.ended[key]), reply
 
-    def ends(self, found: Sequence[tuple[Outcome, NodeReply | None]]) -> Iterator[End]:
-        """Yield the units that end with the activity. A unit that has been told of before ended then."""
-        for key, (outcome, reply) in zip(self.keys, found, strict=True):
+    def ends(self, outcomes: Sequence[tuple[Outcome, NodeReply | None]]) -> Iterator[End]:
+        """Yield the units that end with the activity. A unit of whose end it told before ended then."""
+        for key, (outcome, reply) in zip(self.keys, outcomes, strict=True):
             if key not in self.ended:
                 yield NodeEnded(*key, outcome), reply
 
 
+def _is_end(reply: NodeReply) -> bool:
+    """Whether a reply is the end of a unit, and neither asks for more nodes nor puts a question."""
+    if reply.more or reply.page or reply.question:
+        return False
+    return bool(reply.error or reply.ref or reply.skipped)
+
+
 def progress_of(request: object, *more: object) -> GroupProgress | None:
     """Return what an activity tells of its units; None for anything else that somebody sends."""
+    if more:
+        return None
     try:
-        return None if more else GroupProgress.model_validate(request)
+        return GroupProgress.model_validate(request)
     except ValidationError:
         return None

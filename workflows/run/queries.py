@@ -5,7 +5,7 @@ from typing import Any
 
 from temporalio import workflow
 
-from sennit.workflows.limits import MAX_PAGE_NODES, MAX_QUERY_BYTES
+from sennit.workflows.limits import MAX_PAGE_NODES, MAX_QUERY_BYTES, MAX_SHOWN_GOAL_CHARACTERS
 from sennit.workflows.messages.contracts import CheckResult, NodeReply
 from sennit.workflows.messages.outputs import OutputPlaces
 from sennit.workflows.messages.request import RunRequest
@@ -30,6 +30,9 @@ from sennit.workflows.views.shown_run import ShownRun
 from sennit.workflows.views.warnings import run_warnings
 
 NOT_PLANNED = "there is no plan yet"
+_NODE_BYTES = 330
+_NEED_BYTES = 12
+"""About how long a node is in JSON without its texts, and each of the nodes that it needs."""
 
 HELP: dict[str, Any] = {
     "updates": {update.name: {"about": update.about, "example": update.example} for update in UPDATES},
@@ -75,13 +78,16 @@ class QueryHandlers:
     def query_plan(self, request: Any = None, *more: Any) -> dict[str, Any]:
         """Return a page of the run as `RunView`."""
         del more
+        goal = ""
+        if self._request is not None:
+            goal = self._request.goal
         view = RunView(
             id=workflow.info().workflow_id,
             run_id=workflow.info().run_id,
             status=self._status,
             phase=self._setup.phase,
             progress=self._place.waits_for,
-            goal=self._request.goal[:2000] if self._request else "",
+            goal=goal[:MAX_SHOWN_GOAL_CHARACTERS],
             blocked=self._halted_by,
             usage=UsageReport.of(self._spent),
             warnings=self._checked.warnings,
@@ -98,7 +104,9 @@ class QueryHandlers:
     def query_sharing(self, request: Any = None, *more: Any) -> dict[str, Any]:
         """Return a sentence for each of the first 500 nodes, or `{"problem": ...}`."""
         del request, more
-        return {"nodes": explained(self._engine.state)} if self._engine is not None else {"problem": NOT_PLANNED}
+        if self._engine is None:
+            return {"problem": NOT_PLANNED}
+        return {"nodes": explained(self._engine.state)}
 
     @workflow.query(name="costs", description="What the run and each of its nodes have used, beside its budget")
     def query_costs(self, request: Any = None, *more: Any) -> dict[str, Any]:
@@ -124,15 +132,17 @@ class QueryHandlers:
         del more
         if self._engine is None:
             return {"problem": NOT_PLANNED}
-        name = request.get("node") if isinstance(request, dict) else request
-        found = script_view(self._engine.state, self._engine.replies, name if isinstance(name, str) else "")
-        return {"problem": found} if isinstance(found, str) else found.model_dump(mode="json")
+        view = script_view(self._engine.state, self._engine.replies, _node_name(request))
+        if isinstance(view, str):
+            return {"problem": view}
+        return view.model_dump(mode="json")
 
     @workflow.query(name="outputs", description='Where outputs lie, for workers to read them: {"nodes": ["n7"]}')
     def query_outputs(self, request: Any = None, *more: Any) -> dict[str, Any]:
         """Return `OutputPlaces`: of this run alone, whoever asks."""
         del more
-        names, engine = asked_for(request), self._engine
+        names = asked_for(request)
+        engine = self._engine
         if engine is None:
             places = (NO_PLAN,) * len(names)
         else:
@@ -153,9 +163,14 @@ class QueryHandlers:
     def query_events(self, request: Any = None, *more: Any) -> dict[str, Any]:
         """Return a page of events as `EventPage`. `through` leaves out what a workflow task that began later noted."""
         del more
-        asked = request if isinstance(request, dict) else {}
-        after, through = asked.get("after", 0), asked.get("through")
-        page = self._journal.page(after if isinstance(after, int) else 0, through if isinstance(through, int) else None)
+        fields = _fields(request)
+        after = fields.get("after")
+        if not isinstance(after, int):
+            after = 0
+        through = fields.get("through")
+        if not isinstance(through, int):
+            through = None
+        page = self._journal.page(after, through)
         previous = workflow.info().continued_run_id or ""
         return page.model_copy(update={"previous": previous}).model_dump(mode="json", exclude_defaults=True)
 
@@ -178,52 +193,72 @@ def run_view(view: RunView, engine: Engine | None, request: Any) -> dict[str, An
     start, limit = _page(request)
     agents = engine.subagents.lines(state, view.id)
     shown = ShownRun(state, view.id, engine.blocked_children, view.blocked, forgotten=engine.forgotten)
+    places = engine.dispatcher.group_places
+
+    # Texts that a person reads count twice: JSON escapes some of their characters.
     nodes: list[NodeView] = []
     size = 2 * sum(text_bytes(item.shown) for item in shown.blocked)
-    places = engine.dispatcher.group_places
     for unit in shown.units[start : start + limit]:
-        reply, used = engine.replies.get(unit), shown.usage.get(unit, NO_USAGE)
-        node = view_of(state, unit, reply, agents.get(unit, ""), shown.caught, used)
+        used = shown.usage.get(unit, NO_USAGE)
+        node = view_of(state, unit, engine.replies.get(unit), agents.get(unit, ""), shown.caught, used)
         if unit in places:
             node = node.model_copy(update={"seat": places[unit]})
-        size += 330 + text_bytes(node.summary) + text_bytes(node.preview) * 2 + text_bytes(node.error or "")
-        size += 12 * len(node.needs)
+        size += _NODE_BYTES + _NEED_BYTES * len(node.needs)
+        size += text_bytes(node.summary) + 2 * text_bytes(node.preview) + text_bytes(node.error or "")
         if size > MAX_QUERY_BYTES and nodes:
             break
         nodes.append(node)
-    end = start + len(nodes)
-    return view.model_copy(
-        update={
-            "counts": shown.counts,
-            "budget": ledger(state.budget),
-            "quote": shown.quote,
-            "warnings": (*view.warnings, *engine.warnings, *run_warnings(state)),
-            "log": engine.log.lines(engine.state),
-            "blocked": shown.blocked,
-            "waits_for": drain_waits_for(state),
-            "writes": shown.writes,
-            "nodes": tuple(nodes),
-            "next": end if end < len(shown.units) else None,
-        }
-    ).model_dump(mode="json")
+
+    next_start: int | None = None
+    if start + len(nodes) < len(shown.units):
+        next_start = start + len(nodes)
+    fields = {
+        "counts": shown.counts,
+        "budget": ledger(state.budget),
+        "quote": shown.quote,
+        "warnings": (*view.warnings, *engine.warnings, *run_warnings(state)),
+        "log": engine.log.lines(engine.state),
+        "blocked": shown.blocked,
+        "waits_for": drain_waits_for(state),
+        "writes": shown.writes,
+        "nodes": tuple(nodes),
+        "next": next_start,
+    }
+    return view.model_copy(update=fields).model_dump(mode="json")
 
 
 def cost_view(engine: Engine | None, planning: Usage) -> dict[str, Any]:
     """Return the budget, the usage of the planner and of each node (the most expensive first, at most 500), and what
     was wasted on nodes of an earlier plan whose outputs this plan does not have.
     """
-    state = engine.state if engine is not None else None
-    rows = [{"node": "planner", **UsageReport.of(planning).model_dump()}] if any(planning) else []
-    for unit, reply in engine.replies.items() if engine is not None else ():
-        if any(reply.usage) and state is not None:
-            rows.append({"node": state.shown(unit), **UsageReport.of(reply.usage).model_dump()})
-    rows.sort(key=lambda row: (-row["cost_usd"], -row["input_tokens"] - row["output_tokens"], row["node"]))
+    rows: list[dict[str, Any]] = []
+    if any(planning):
+        rows.append(_usage_row("planner", planning))
+    budget: dict[str, Any] = {}
+    wasted: list[NodeReply | None] = []
+    if engine is not None:
+        budget = ledger(engine.state.budget)
+        wasted = engine.wasted
+        for unit, reply in engine.replies.items():
+            if any(reply.usage):
+                rows.append(_usage_row(engine.state.shown(unit), reply.usage))
+    rows.sort(key=_by_expense)
     return {
-        "budget": ledger(state.budget) if state is not None else {},
+        "budget": budget,
         "nodes": rows[:MAX_PAGE_NODES],
-        "more": len(rows) - MAX_PAGE_NODES > 0,
-        "wasted": _wasted(engine.wasted if engine is not None else []),
+        "more": len(rows) > MAX_PAGE_NODES,
+        "wasted": _wasted(wasted),
     }
+
+
+def _usage_row(node: str, usage: Usage) -> dict[str, Any]:
+    return {"node": node, **UsageReport.of(usage).model_dump()}
+
+
+def _by_expense(row: dict[str, Any]) -> tuple[float, int, str]:
+    """Return the key by which the most expensive row sorts first."""
+    tokens = row["input_tokens"] + row["output_tokens"]
+    return -row["cost_usd"], -tokens, row["node"]
 
 
 def _wasted(replies: list[NodeReply | None]) -> dict[str, Any]:
@@ -235,26 +270,50 @@ def _wasted(replies: list[NodeReply | None]) -> dict[str, Any]:
 
 
 def _page(request: Any) -> tuple[int, int]:
-    asked = request if isinstance(request, dict) else {}
-    start, limit = asked.get("from", 0), asked.get("limit", MAX_PAGE_NODES)
-    start = start if isinstance(start, int) and start > 0 else 0
-    return start, limit if isinstance(limit, int) and 0 < limit <= MAX_PAGE_NODES else MAX_PAGE_NODES
+    """Return the first node of a page and the most nodes of it, as far as a request names them."""
+    fields = _fields(request)
+    start = fields.get("from")
+    if not isinstance(start, int) or start < 0:
+        start = 0
+    limit = fields.get("limit")
+    if not isinstance(limit, int) or not 0 < limit <= MAX_PAGE_NODES:
+        limit = MAX_PAGE_NODES
+    return start, limit
+
+
+def _fields(request: Any) -> dict[str, Any]:
+    """Return the fields of a request, none if it is no JSON object."""
+    if not isinstance(request, dict):
+        return {}
+    return request
+
+
+def _node_name(request: Any) -> str:
+    """Return the node that a request names: in the field `node`, or as the request itself. "" if it names none."""
+    name = request
+    if isinstance(request, dict):
+        name = request.get("node")
+    if not isinstance(name, str):
+        return ""
+    return name
 
 
 def node_view(engine: Engine | None, run: str, request: Any) -> dict[str, Any]:
-    """Return one node, or `{"problem": ...}` that says what to ask instead. `subagent` is what follows the run's id in
-    that of a sub-agent that the node has, or will have, in its present generation.
+    """Return one node, or `{"problem": ...}` that says what to ask instead. `subagent` is the end of a sub-agent's id,
+    behind the run's own id and a dot. A sub-agent that has not started yet will have this id too.
     """
     if engine is None:
         return {"problem": NOT_PLANNED}
-    name = request.get("node") if isinstance(request, dict) else request
-    unit = engine.state.find(name) if isinstance(name, str) else None
+    state = engine.state
+    unit = state.find(_node_name(request))
     if unit is None:
-        return {"problem": f'there is no such node; ask with {{"node": "{engine.state.path(0)}"}}'}
-    agent = engine.subagents.lines(engine.state, run).get(unit, "")
-    used = usage_by_unit(engine.state).get(unit, NO_USAGE)
-    reply, caught = engine.replies.get(unit), handled(engine.state)
-    view = view_of(engine.state, unit, reply, agent, caught, used).model_dump(mode="json")
-    extra = {"subagent": engine.state.subagent(unit)} if engine.state.kind_of(unit) == "agent" else {}
-    whole = {"ref": engine.state.digest[unit], "error": error_of(engine.state, unit)}
-    return {**view, **extra, **whole, "generation": engine.state.generation[unit]}
+        return {"problem": f'there is no such node; ask with {{"node": "{state.path(0)}"}}'}
+    agent = engine.subagents.lines(state, run).get(unit, "")
+    used = usage_by_unit(state).get(unit, NO_USAGE)
+    view = view_of(state, unit, engine.replies.get(unit), agent, handled(state), used).model_dump(mode="json")
+    if state.kind_of(unit) == "agent":
+        view["subagent"] = state.subagent(unit)
+    view["ref"] = state.digest[unit]
+    view["error"] = error_of(state, unit)
+    view["generation"] = state.generation[unit]
+    return view

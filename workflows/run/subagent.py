@@ -34,7 +34,7 @@ RUN_ID_CHARACTERS = 36
 _WAY = re.compile(r"[0-9a-f]{16}")
 GIVEN_UP = "the run above it does not need it any more"
 SUSPENDED = "the run above it continues as new, and starts it again"
-"""Why a run cancels a sub-agent. A server that cancels it because its parent is over gives no reason."""
+"""Why a run cancels a sub-agent. A server that cancels a sub-agent because its parent is over gives no reason."""
 
 
 async def run_subagent(
@@ -59,11 +59,15 @@ async def run_subagent(
     """
     if inherited["depth"] > MAX_SUBAGENT_LEVELS:
         raise ApplicationError(f"sub-agents are {MAX_SUBAGENT_LEVELS} deep already", type="TooDeep", non_retryable=True)
+
+    # A worker binds the goal, and opens the child's run. It may find that nothing is left to do.
     prepared = await _prepared(call, replace(ident, work="goal"), options, inherited, shared)
     if prepared.taken is not None:
         return GroupReply(nodes=(prepared.taken,))
     if isinstance(prepared, PreparedAgent) and prepared.error is not None:
         return GroupReply(nodes=(NodeReply(error=prepared.error),))
+
+    # The child runs, and its parent knows it by name as long as it does.
     request = _request(prepared, inherited)
     attributes: Sequence[SearchAttributePair[Any]] = ()
     if isinstance(prepared, PreparedAgent):
@@ -73,6 +77,10 @@ async def run_subagent(
         attributes = at_start(opened.attributes, inherited.get("tenant", ""))
         opened = opened.model_copy(update={"attributes": of_subagents(opened.attributes)})
         request["prepared"] = opened.model_dump(mode="json", exclude_defaults=True)
+    search_attributes = None
+    if attributes:
+        search_attributes = TypedSearchAttributes(attributes)
+    title = str(request.get("goal") or request.get("title") or "")
     child = await workflow.start_child_workflow(
         "AgentRun",
         request,
@@ -80,8 +88,8 @@ async def run_subagent(
         task_queue=WORKFLOW,
         id_reuse_policy=WorkflowIDReusePolicy.TERMINATE_IF_RUNNING,
         parent_close_policy=ParentClosePolicy.REQUEST_CANCEL,
-        static_summary=str(request.get("goal") or request.get("title") or "")[:200],
-        search_attributes=TypedSearchAttributes(attributes) if attributes else None,
+        static_summary=title[:200],
+        search_attributes=search_attributes,
     )
     subagents.begun(name, child.first_execution_run_id or "")
     try:
@@ -92,6 +100,8 @@ async def run_subagent(
         raise
     finally:
         subagents.ended(name)
+
+    # A worker stores the answer as the node's output.
     kept = _kept(report, inherited["run_prefix"], of_item="draft" in request)
     if shared is not None:
         answer = AnswersCall(**_fields_of(call), reports=(kept,))
@@ -111,13 +121,14 @@ async def _prepared(
 ) -> SubagentRequest:
     """Return what the child is started with."""
     if shared is not None:
-        above = {name: value for name, value in inherited.items() if name not in ("budget", "run_prefix")}
+        above = dict(inherited)
+        del above["budget"], above["run_prefix"]
         priced = "cost_usd" in (inherited["budget"] or {})
         return await shared.goals.ask(AgentsCall(**_fields_of(call), inherited=above, priced=priced), ident, options)
-    found = await workflow.execute_activity(
+    prepared = await workflow.execute_activity(
         PREPARE_AGENT.name, call, activity_id=str(ident), result_type=PREPARE_AGENT.gives, **options
     )
-    return result_of(PREPARE_AGENT, found)
+    return result_of(PREPARE_AGENT, prepared)
 
 
 def _fields_of(call: NodeCall) -> dict[str, Any]:
@@ -129,12 +140,17 @@ def _report_in(error: ChildWorkflowError) -> Any:
     """Return the report of a sub-agent that failed, empty if it has none; None if it came to no end of its own."""
     if not isinstance(error.cause, ApplicationError):
         return None
-    return next((each for each in error.cause.details if isinstance(each, dict)), {})
+    for detail in error.cause.details:
+        if isinstance(detail, dict):
+            return detail
+    return {}
 
 
 def prefix_below(run_prefix: str, name: str) -> str:
-    """Return the run prefix of a sub-agent: the first run id of the root, and what stands for the way down from it."""
-    return f"{run_prefix[:RUN_ID_CHARACTERS]}-{hashlib.sha256(f'{run_prefix}/{name}'.encode()).hexdigest()[:16]}"
+    """Return the run prefix of a sub-agent: the first run id of the root, and a digest of the way down from it."""
+    root = run_prefix[:RUN_ID_CHARACTERS]
+    way = hashlib.sha256(f"{run_prefix}/{name}".encode()).hexdigest()
+    return f"{root}-{way[:16]}"
 
 
 def is_below(run_prefix: str, above: str) -> bool:
@@ -145,13 +161,16 @@ def is_below(run_prefix: str, above: str) -> bool:
 
 def inherited(request: RunRequest) -> dict[str, Any]:
     """Return the fields of a sub-agent's request that come from its parent's request."""
-    fields = {"tenant": request.tenant, "model": request.model}
-    known: dict[str, Any] = {name: value for name, value in fields.items() if value not in (None, "")}
+    fields: dict[str, Any] = {"depth": request.depth + 1, "max_replans": request.max_replans}
+    if request.tenant:
+        fields["tenant"] = request.tenant
+    if request.model:
+        fields["model"] = request.model
     if request.agents_above:
-        known["agents_above"] = request.agents_above
+        fields["agents_above"] = request.agents_above
     if request.settings is not None:
-        known["settings"] = request.settings.model_dump(mode="json")
-    return {"depth": request.depth + 1, "max_replans": request.max_replans, **known}
+        fields["settings"] = request.settings.model_dump(mode="json")
+    return fields
 
 
 def _request(prepared: SubagentRequest, inherited: dict[str, Any]) -> dict[str, Any]:
@@ -160,25 +179,39 @@ def _request(prepared: SubagentRequest, inherited: dict[str, Any]) -> dict[str, 
         raise invalid_result()
     budget = prepared.request.get("budget")
     if inherited["budget"]:
-        asked = budget if isinstance(budget, dict) else {}
-        budget = {**inherited["budget"], **_tighter(asked, inherited["budget"])}
+        own: dict[str, Any] = {}
+        if isinstance(budget, dict):
+            own = budget
+        budget = _tightest(own, inherited["budget"])
     request = {**prepared.request, **inherited, "budget": budget}
     return {name: value for name, value in request.items() if value is not None}
 
 
-def _tighter(asked: dict[str, Any], left: dict[str, Any]) -> dict[str, Any]:
-    return {name: min(limit, left.get(name, limit)) if name != "time" else limit for name, limit in asked.items()}
+def _tightest(own: dict[str, Any], left: dict[str, Any]) -> dict[str, Any]:
+    """Return the budget of a sub-agent: its own limits, none of them above what its parent has left."""
+    limits = dict(left)
+    for name, limit in own.items():
+        if name == "time":  # its own time counts as it is
+            limits[name] = limit
+        else:
+            limits[name] = min(limit, left.get(name, limit))
+    return limits
 
 
 def _kept(report: Any, run_prefix: str, *, of_item: bool) -> dict[str, Any]:
-    """Return the part of a child's report that its parent keeps, and where the answer is if it is cut there. Of the run
-    of an item it has how the nodes of the map's `do` have ended, which are the first of its plan.
+    """Return the part of a child's report that its parent keeps, and where the answer is if it is cut there. The report
+    of an item's run also tells how the nodes of the map's `do` have ended, which are the first of its plan.
     """
     if not isinstance(report, dict):
         return {"answer": None}
-    names = ("answer", "status", "evidence", "usage", "problem", "id")
-    kept = {name: report.get(name) for name in names if name == "answer" or report.get(name)}
+    kept: dict[str, Any] = {"answer": report.get("answer")}
+    for name in ("status", "evidence", "usage", "problem", "id"):
+        if report.get(name):
+            kept[name] = report[name]
     if of_item:
-        lines = (report.get("nodes") or ())[:MAX_ITEM_LINES]
-        kept["nodes"] = [{name: line.get(name) for name in ("id", "status", "error")} for line in lines]
-    return {**kept, "whole": f"{run_prefix}/{report['answer_ref']}"} if report.get("answer_ref") else kept
+        kept["nodes"] = []
+        for line in (report.get("nodes") or ())[:MAX_ITEM_LINES]:
+            kept["nodes"].append({name: line.get(name) for name in ("id", "status", "error")})
+    if report.get("answer_ref"):
+        kept["whole"] = f"{run_prefix}/{report['answer_ref']}"
+    return kept

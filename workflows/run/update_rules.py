@@ -1,6 +1,11 @@
-"""Whether an update fits the run's state, the scheduler event it becomes, and the sentence that confirms it."""
+"""Judges updates: whether an update fits the run's state, the event it becomes, and the sentence that confirms it.
 
-from collections.abc import Mapping
+An update and its event are two records, because they hold different things. A person sends an update: it names nodes by
+their paths, may be wrong, and may come too early. The scheduler takes an event: it names units by their numbers, and
+always fits. Events of the clock and of activities come from no update.
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from pydantic import JsonValue
@@ -87,13 +92,13 @@ def judge(state: RunState, update: Update) -> Verdict:
         return Verdict(rejection="nothing of the plan has started: approve, reject or edit the plan first")
     if not update.node:
         return _retry_all(state, update)
+
+    # The node itself: what never fits its kind is refused for good.
     node = state.graph.by_id.get(update.node.partition("[")[0])
-    unknown = f"there is no node `{update.node}`; `sennit status` and the query `plan` list them"
-    if isinstance(update, EditProgram) and node is None:
-        programs = [spec.id for spec in state.graph.specs if spec.is_program]
-        unknown = f"there is no program `{update.node}`; the programs are {format_names(programs)}"
-    if node is None:  # a query may have seen it before this task has taken the end of the step that has added it
-        return Verdict(rejection=unknown, is_final=all(spec.kind != "program" for spec in state.graph.specs))
+    if node is None:
+        # A query may have shown it already, before this task takes the end of the advance that has added it.
+        has_programs = any(spec.kind == "program" for spec in state.graph.specs)
+        return Verdict(rejection=_unknown(state, update), is_final=not has_programs)
     unit = state.find(update.node)
     if unit is not None and isinstance(update, RetryNode | SkipNode):
         unit = failed_in(state, unit)
@@ -101,26 +106,41 @@ def judge(state: RunState, update: Update) -> Verdict:
     misfit = _misfit(state.graph.specs[node], update, is_in_doubt=is_in_doubt)
     if misfit:
         return Verdict(rejection=misfit, is_final=True)
+
+    # The unit, as it stands now.
     if unit is None:
-        return Verdict(rejection=unknown)
+        return Verdict(rejection=_unknown(state, update))
     too_early = _too_early(state, unit, update)
     if too_early:
         return Verdict(rejection=too_early)
     return Verdict(*_event(state, unit, update))
 
 
+def _unknown(state: RunState, update: NodeUpdate) -> str:
+    """Return the rejection of an update about a node that the plan has not."""
+    is_known = update.node.partition("[")[0] in state.graph.by_id
+    if isinstance(update, EditProgram) and not is_known:
+        programs = [spec.id for spec in state.graph.specs if spec.is_program]
+        return f"there is no program `{update.node}`; the programs are {format_names(programs)}"
+    return f"there is no node `{update.node}`; `sennit status` and the query `plan` list them"
+
+
 def _raise_budget(state: RunState, update: RaiseBudget) -> Verdict:
     amounts = update.amounts()
     if not amounts:
         return Verdict(rejection="name at least one limit", is_final=True)
-    limits = state.budget.limits if state.budget is not None else {}
+    limits: dict[str, int] = {}
+    ceilings: dict[str, int] = {}
+    if state.budget is not None:
+        limits = state.budget.limits
+        ceilings = state.budget.ceilings
+
     lower = [name for name, limit in amounts.items() if limit <= limits.get(name, 0)]
     if lower:
         rows = ledger(state.budget)
-        now = ", ".join(f"{name} is {rows[name]['limit']}" for name in lower)
-        return Verdict(rejection=f"the new limit must be higher: {now} already")
-    ceilings = state.budget.ceilings if state.budget is not None else {}
-    beyond = [name for name, limit in amounts.items() if name in ceilings and limit > ceilings[name]]
+        present = ", ".join(f"{name} is {rows[name]['limit']}" for name in lower)
+        return Verdict(rejection=f"the new limit must be higher: {present} already")
+    beyond = [name for name, limit in amounts.items() if limit > ceilings.get(name, limit)]
     if beyond:
         highest = ", ".join(f"{name} may be {format_amount(name, ceilings[name])}" for name in beyond)
         wrong = f"the new limit is too high: {highest} at most, by SENNIT_BUDGET_MAX or SENNIT_QUOTA of the workers"
@@ -129,8 +149,10 @@ def _raise_budget(state: RunState, update: RaiseBudget) -> Verdict:
 
 
 def is_about_plan(update: Update) -> bool:
-    """Whether an update is about the plan that waits for approval, and no node of it."""
-    return isinstance(update, EditPlan) or (isinstance(update, Approve | Reject) and not update.node)
+    """Whether an update is about the plan that waits for approval, and not about a node."""
+    if isinstance(update, Approve | Reject):
+        return not update.node
+    return isinstance(update, EditPlan)
 
 
 def _decide_plan(state: RunState, update: Update) -> Verdict:
@@ -156,20 +178,25 @@ def _decide_plan(state: RunState, update: Update) -> Verdict:
 
 
 def _retry_all(state: RunState, update: NodeUpdate) -> Verdict:
-    """Return the decision on a retry of all that blocks the run: none is retried if one cannot be."""
-    units = blocking_failures(state) if state.parked else ()
+    """Return the decision on a retry of all nodes that block the run: none is retried if one cannot be."""
+    units: Sequence[int] = ()
+    if state.parked:
+        units = blocking_failures(state)
     if not units:
         return Verdict(rejection="no failed node blocks this run; name the node to run again")
-    verdicts = [judge(state, update.model_copy(update={"node": state.path(unit)})) for unit in units]
-    refused = next((verdict for verdict in verdicts if verdict.event is None), None)
-    return refused or Verdict(RetryRequested(units[0], units[1:]), f"{names_of(state, list(units))} run again")
+    for unit in units:
+        verdict = judge(state, update.model_copy(update={"node": state.path(unit)}))
+        if verdict.event is None:
+            return verdict
+    first, *more = units
+    return Verdict(RetryRequested(first, tuple(more)), f"{names_of(state, list(units))} run again")
 
 
 def _misfit(spec: NodeSpec, update: NodeUpdate, *, is_in_doubt: bool) -> str | None:
-    """Return why an update can never fit a node, or None. What stands in for another node is decided on by itself only
-    while it is in doubt: the other one has not been told yet that it failed.
+    """Return why an update can never fit a node, or None. People decide on a node that stands in for another one only
+    while it is in doubt: the failure has not reached the other node yet.
     """
-    name, gate = update.node, spec.kind == "gate"
+    name = update.node
     stands_in = spec.is_successor and not is_in_doubt
     if isinstance(update, RetryNode) and stands_in:
         return f"`{name}` stands in for another node; retry that one"
@@ -177,29 +204,41 @@ def _misfit(spec: NodeSpec, update: NodeUpdate, *, is_in_doubt: bool) -> str | N
         return f"`{name}` has no script of its own; name the program, as the plan calls it"
     if isinstance(update, Answer):
         return _answer(spec, update, stands_in=stands_in)
-    return f"`{name}` is a gate: use answer" if gate and isinstance(update, Approve | Reject) else None
+    if isinstance(update, Approve | Reject) and spec.kind == "gate":
+        return f"`{name}` is a gate: use answer"
+    return None
 
 
 def _too_early(state: RunState, unit: int, update: NodeUpdate) -> str | None:
     """Return why an update does not fit a unit now, or None."""
-    status, spec = state.status[unit], state.spec_of(unit)
-    is_of_call = isinstance(update, Answer) and spec.kind != "gate"
-    if state.streaming and (is_of_call or isinstance(update, RetryNode | SkipNode | EditProgram)):
-        # the whole plan may replace this beginning
+    status = state.status[unit]
+    is_gate = state.spec_of(unit).kind == "gate"
+    is_repair = isinstance(update, RetryNode | SkipNode | EditProgram)
+    if isinstance(update, Answer) and not is_gate:
+        is_repair = True
+    if state.streaming and is_repair:  # the whole plan may replace this beginning
         return "the plan is still being written; try again in a moment"
+
     if isinstance(update, RetryNode):
         return _retry(state, unit, update)
     if isinstance(update, EditProgram):
-        return f"`{update.node}` is {STATUS_NAMES[status]}" if status in (SKIPPED, CANCELLED) else None
+        if status in (SKIPPED, CANCELLED):
+            return f"`{update.node}` is {STATUS_NAMES[status]}"
+        return None
     if isinstance(update, SkipNode):
-        over = status in (SUCCEEDED, SKIPPED, CANCELLED)
-        return f"`{state.path(unit)}` is already {STATUS_NAMES[status]}" if over else None
-    if isinstance(update, Answer) and (spec.kind != "gate" or status == FAILED):
+        if status in (SUCCEEDED, SKIPPED, CANCELLED):
+            return f"`{state.path(unit)}` is already {STATUS_NAMES[status]}"
+        return None
+    if isinstance(update, Answer) and (not is_gate or status == FAILED):
         return _answer_of_call(state, unit, update)
+
+    # Approvals, rejections and the answers of gates are for units that wait for a person.
     waiting = waiting_in(state, unit)
     if not waiting:
         return f"`{update.node}` is {STATUS_NAMES[status]}; it does not wait for anybody"
-    return _approve(state, unit, update, waiting) if isinstance(update, Approve) else None
+    if isinstance(update, Approve):
+        return _approve(state, unit, update, waiting)
+    return None
 
 
 def _approve(state: RunState, unit: int, update: Approve, waiting: list[int]) -> str | None:
@@ -213,12 +252,15 @@ def _approve(state: RunState, unit: int, update: Approve, waiting: list[int]) ->
         return "args can be changed of one write at a time; name the node that makes it"
     token = token_of(state, waiting)
     if token and not update.digest:
-        about, it = "a program" if state.kind_of(unit) == "program" else "a write", "it"
+        about, it = "a write", "it"
         if waiting != [unit]:
             about, it = f"{len(waiting)} writes", "them"
+        elif state.kind_of(unit) == "program":
+            about = "a program"
         way = "`sennit status` and the query `plan` show the digest"
         return f"`{update.node}` is about {about}; name what you have read of {it} with `digest`: {way}"
-    if wrong := _wrong_arguments(state, unit, update.args):
+    wrong = _wrong_arguments(state, unit, update.args)
+    if wrong:
         return wrong
     if token and update.digest != token:
         return f"`{update.node}` would write something else by now; read it again: its digest is {token}"
@@ -230,11 +272,11 @@ def _wrong_arguments(state: RunState, unit: int, changed: Mapping[str, JsonValue
     of the tool's schema is checked by the activity that writes, which asks again if it does not fit.
     """
     question = state.questions.get(unit)
-    known = question.arguments if question is not None else None
-    if known is None:
+    if question is None or question.arguments is None:
         return None
     for name, value in changed.items():
-        if wrong := json_schema.wrong_argument(name, value, known):
+        wrong = json_schema.wrong_argument(name, value, question.arguments)
+        if wrong:
             return f"`{state.path(unit)}` {wrong}"
     return None
 
@@ -264,15 +306,17 @@ def _answer_of_call(state: RunState, unit: int, update: Answer) -> str | None:
 
 def _answer(spec: NodeSpec, update: Answer, *, stands_in: bool) -> str | None:
     """Return why a node can never take an answer, or not this one, or None."""
-    size, name = len(str(update.value)), update.node
+    name = update.node
+    size = len(str(update.value))
     if size > MAX_GATE_ANSWER_CHARACTERS:
         return f"the answer has {size} characters; at most {MAX_GATE_ANSWER_CHARACTERS}"
     if spec.kind != "gate" and stands_in:
         return f"`{name}` stands in for another node; answer that one"
     if spec.kind in _UNANSWERABLE and "[" not in name:
         return f"`{name}` {_UNANSWERABLE[spec.kind]}"
-    wanted = spec.schema
-    for where, sentence in json_schema.violations(update.value, wanted, ("value",)) if wanted else ():
+    if not spec.schema:
+        return None
+    for where, sentence in json_schema.violations(update.value, spec.schema, ("value",)):
         return f"{place_of(where)}: {sentence}"
     return None
 
@@ -285,18 +329,23 @@ def _event(state: RunState, unit: int, update: NodeUpdate) -> tuple[Event, str]:
     if isinstance(update, SkipNode):
         return SkipRequested(unit), f"{name} is skipped{_rewound(state, unit)}"
     if isinstance(update, EditProgram):
-        what = "asks for approval of" if state.spec_of(unit).approval else "runs again with"
-        return ProgramEdited(unit), f"{name} {what} the new script; calls that it makes again are taken over"
+        continues = "runs again with"
+        if state.spec_of(unit).approval:
+            continues = "asks for approval of"
+        return ProgramEdited(unit), f"{name} {continues} the new script; calls that it makes again are taken over"
     if isinstance(update, Answer):
         return Answered(unit, update.value), f"{name} is answered{_rewound(state, unit)}"
-    approved, reason = isinstance(update, Approve), update.reason if isinstance(update, Reject) else ""
-    args = update.args if isinstance(update, Approve) else {}
-    what = f" with your changes of {', '.join(args)}" if args else ""
-    confirmation = f"{name} may run{what}" if approved else f"{name} is rejected"
-    by = update.by if isinstance(update, Approve | Reject) else ""
-    return ApprovalDecided(unit, approved, reason, args, by), confirmation
+    if isinstance(update, Approve):
+        confirmation = f"{name} may run"
+        if update.args:
+            confirmation += f" with your changes of {', '.join(update.args)}"
+        return ApprovalDecided(unit, approved=True, args=update.args, by=update.by), confirmation
+    assert isinstance(update, Reject)
+    return ApprovalDecided(unit, approved=False, reason=update.reason, by=update.by), f"{name} is rejected"
 
 
 def _rewound(state: RunState, unit: int) -> str:
-    """Return what becomes of a script that has gone on after the failure of a call that gets another end."""
-    return "; the script goes on again from where it read this" if is_passed(state, unit) else ""
+    """Return the words for a script that has gone on after the failure of a call, and whose call gets another end."""
+    if not is_passed(state, unit):
+        return ""
+    return "; the script goes on again from where it read this"

@@ -90,7 +90,7 @@ class _Reader:
         self.writes: set[str] = set()
         self.is_priced = True
         self._main = source.top.get("main")
-        given: dict[ast.arg, Any] = {}
+        given: dict[ast.AST, Any] = {}
         if isinstance(self._main, Function):
             given = {parameter: arguments.get(parameter.arg) for parameter in _parameters(self._main)}
         self.sizes = Sizes(source, given)
