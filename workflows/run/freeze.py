@@ -20,7 +20,7 @@ _SCHEDULER = "sennit.workflows.plan.scheduling."
 
 @dataclass
 class Freeze:
-    """What a run knows from the event on that its scheduler could not take.
+    """The knowledge of a run after the event that its scheduler could not take.
 
     `invariant` names what broke and where. `task` is the event of the history with which the workflow task ends that
     has frozen the run: a reset to it has a mended worker take the same events again. `fates` has what became of the
@@ -85,7 +85,9 @@ def _named(error: Exception) -> str:
     """Return what broke: the sentence of a broken invariant, or an unexpected error, with the function that raised."""
     text = f"{type(error).__name__}: {error}"[:MAX_BROKEN_CHARACTERS]
     place = _place_in_scheduler(error.__traceback__)
-    return f"{place} raised {text}" if place else text
+    if not place:
+        return text
+    return f"{place} raised {text}"
 
 
 def _place_in_scheduler(traceback: TracebackType | None) -> str:
@@ -102,7 +104,8 @@ def _place_in_scheduler(traceback: TracebackType | None) -> str:
 
 def _described(event: Event, state: RunState) -> str:
     """Return which event it was, and of which node."""
-    kind, unit = type(event).__name__, getattr(event, "unit", None)
+    kind = type(event).__name__
+    unit = getattr(event, "unit", None)
     if isinstance(event, NodesAppended | ProgramAdvanced) and event.ended is not None:
         unit = event.ended.unit
     if isinstance(unit, int) and unit in state.status:

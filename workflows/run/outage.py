@@ -40,7 +40,9 @@ class Outage:
 
     def allow(self, request: RunRequest) -> None:
         """Let a run wait as its request says."""
-        self._park_for = round(request.park_for * 1000) if request.on_failure in (None, "park") else 0
+        self._park_for = 0
+        if request.on_failure in (None, "park"):
+            self._park_for = round(request.park_for * 1000)
 
     @property
     def is_waited_for(self) -> bool:
@@ -59,12 +61,20 @@ class Outage:
             raise error
         self._pause = pause_after(self._pause)
         pause = min(self._pause, left)
-        by_itself = not used_by(error).tokens
         self._decision = None
-        self.blocked = (_blocked_on(error, f"; {tried_again_at(now + pause)}" if by_itself else ""),)
+
+        # An attempt that has cost tokens is repeated only if a person says so.
+        patience = pause
+        otherwise: Decision = "retry"
+        hint = f"; {tried_again_at(now + pause)}"
+        if used_by(error).tokens:
+            patience = left
+            otherwise = "finish"
+            hint = ""
+        self.blocked = (_blocked_on(error, hint),)
         self._changed()
         try:
-            decision = await self._decided(pause if by_itself else left) or ("retry" if by_itself else "finish")
+            decision = await self._decided(patience) or otherwise
         finally:
             self.blocked = ()
         if decision == "finish":

@@ -78,11 +78,9 @@ class SearchAttributes:
         """
         if not self.names:
             return
-        is_open = status in ("running", "blocked")
-        items = shown.blocked if shown is not None else outage
-        needs_person = bool(outage or (shown is not None and shown.waits))
-        waits_for = blocker(items) if is_open and needs_person else None
-
+        waits_for = None
+        if status in ("running", "blocked"):
+            waits_for = _waits_for(shown, outage)
         if self.of_subagent:
             self._publish_unusual(status, waits_for)
             return
@@ -104,12 +102,7 @@ class SearchAttributes:
 
         self._looked_at = activity
         values: dict[str, Value] = {"SennitStatus": status, "SennitPhase": phase, "SennitBlockedOn": waits_for}
-        values["SennitTokens"] = float(spent.tokens)
-        values["SennitCostUsd"] = dollars(spent.cost)
-        if self.tenant:
-            values["SennitTenant"] = self.tenant
-        if shown is not None:
-            values |= progress(shown)
+        values |= self._figures(shown, spent)
         changes = self._changes(values)
         if changes:
             self._stop_waiting()
@@ -117,9 +110,20 @@ class SearchAttributes:
         if changes or self._written_at is None:
             self._written_at = workflow.now()
 
+    def _figures(self, shown: ShownRun | None, spent: Usage) -> dict[str, Value]:
+        """Return how much the run has used, for whom, and how far it is."""
+        values: dict[str, Value] = {"SennitTokens": float(spent.tokens), "SennitCostUsd": dollars(spent.cost)}
+        if self.tenant:
+            values["SennitTenant"] = self.tenant
+        if shown is not None:
+            values |= progress(shown)
+        return values
+
     def _publish_unusual(self, status: RunStatus, waits_for: str | None) -> None:
-        shown = status if status in _UNUSUAL else None
-        changes = self._changes({"SennitStatus": shown, "SennitBlockedOn": waits_for})
+        unusual_status = None
+        if status in _UNUSUAL:
+            unusual_status = status
+        changes = self._changes({"SennitStatus": unusual_status, "SennitBlockedOn": waits_for})
         if changes:
             workflow.upsert_search_attributes(changes)
 
@@ -159,7 +163,9 @@ class SearchAttributes:
         if self.of_subagent:
             return []
         missing = ", ".join(name for name in KEYS if name not in self.names)
-        return ["", f"Missing search attributes: {missing}. Run `sennit setup` to create them."] if missing else []
+        if not missing:
+            return []
+        return ["", f"Missing search attributes: {missing}. Run `sennit setup` to create them."]
 
     def _changes(self, values: dict[str, Value]) -> list[SearchAttributeUpdate[Any]]:
         """Return what differs from the run's attributes: those it has set, continued with, or got from a copied start
@@ -169,13 +175,26 @@ class SearchAttributes:
         changes: list[SearchAttributeUpdate[Any]] = []
         for name, value in values.items():
             key = KEYS[name]
-            if name in self.names and (has.get(key) or None) != (value or None):
-                changes.append(key.value_unset() if value is None else key.value_set(value))
+            if name not in self.names or (has.get(key) or None) == (value or None):
+                continue
+            if value is None:
+                changes.append(key.value_unset())
+            else:
+                changes.append(key.value_set(value))
         return changes
 
 
+def _waits_for(shown: ShownRun | None, outage: Sequence[BlockedOn]) -> str | None:
+    """Return in a few words how a run that is not over needs a person; None if it does not."""
+    if shown is None:
+        return blocker(outage)
+    if outage or shown.waits:
+        return blocker(shown.blocked)
+    return None
+
+
 def of_subagents(names: Sequence[str]) -> tuple[str, ...]:
-    """Return those of the attributes of a namespace that a sub-agent writes."""
+    """Return the attributes of a namespace that a sub-agent writes."""
     return tuple(name for name in names if name in OF_SUBAGENTS)
 
 
@@ -202,5 +221,7 @@ def blocker(items: Sequence[BlockedOn]) -> str | None:
     if not items:
         return None
     first = min(items, key=lambda item: bool(item.node))
-    more = f" and {len(items) - 1} more" if len(items) > 1 else ""
-    return f"{first.why} {first.node}".rstrip() + more
+    words = f"{first.why} {first.node}".rstrip()
+    if len(items) > 1:
+        words += f" and {len(items) - 1} more"
+    return words

@@ -78,19 +78,23 @@ class RunSetup:
     bounds: tuple[str, ...] = ()
     ceilings: Limits | None = None
     review: PlanReview | None = None
-    """What its planner needs to write another plan."""
+    """The past of the plan for its planner, which may be asked for another one."""
     tenant: str = ""
     learns: bool = False
     _checks: bool = False
-    """Whether its planner checks what it has written itself: one activity less."""
+    """Whether the planner checks its own plan, which saves an activity."""
 
     async def load(self, request: RunRequest, carry: ContinuedState) -> CheckResult:
         """Return the plan that the previous run of the chain worked on."""
         self.outage.allow(request)
         self.attributes.of_subagent = request.prepared is not None
-        self.run_context, self.spent, self.attributes.names = carry.run_context, carry.usage, carry.attributes
-        self.budget, self.review = request.budget, carry.review
-        self.tenant, self.learns = request.tenant, carry.learns
+        self.attributes.names = carry.attributes
+        self.run_context = carry.run_context
+        self.spent = carry.usage
+        self.budget = request.budget
+        self.review = carry.review
+        self.tenant = request.tenant
+        self.learns = carry.learns
         if carry.execution_plan:
             return CheckResult(plan=carry.plan, execution_plan=carry.execution_plan)
         return await self._do(LOAD_PLAN, LoadCall(run=self.run_prefix, plan=carry.plan), "load the plan", waits=True)
@@ -98,25 +102,37 @@ class RunSetup:
     async def prepare(self, request: RunRequest) -> PreparedRun:
         """Open the run; the request's own plan comes back checked. Raises ApplicationError."""
         info = workflow.info()
-        self.attributes.tenant, self.origins, self.budget = request.tenant, request.origins, request.budget
+        self.attributes.tenant = request.tenant
         self.tenant = request.tenant
+        self.origins = request.origins
+        self.budget = request.budget
         self.outage.allow(request)
         for name in request.fields_of_subagents():
             if info.parent is None:
                 raise ApplicationError(f"{name}: only a sub-agent has it", type="InvalidRequest", non_retryable=True)
+
+        # The run above a sub-agent has prepared it already.
         if request.prepared is not None:
             prepared = _opened_above(request.prepared)
-            self.attributes.of_subagent = self._checks = True
+            self.attributes.of_subagent = True
+            self._checks = True
         else:
-            extra = {"scheduled": True} if info.typed_search_attributes.get(_SCHEDULE) else {}
-            call = PrepareCall(run=self.run_prefix, first_run=info.first_execution_run_id, request=request, **extra)
+            call = PrepareCall(run=self.run_prefix, first_run=info.first_execution_run_id, request=request)
+            if info.typed_search_attributes.get(_SCHEDULE):
+                call = call.model_copy(update={"scheduled": True})
             prepared = await self._do(PREPARE, call, "prepare the run", waits=True)
         if prepared.checked is None and not prepared.planner:
             raise invalid_result()
-        self.run_context, self.attributes.names, self.rates = prepared.run_context, prepared.attributes, prepared.rates
-        self.workers, self.timings, self.learns = prepared.workers, prepared.timings, prepared.learns
+
+        self.run_context = prepared.run_context
+        self.attributes.names = prepared.attributes
+        self.rates = prepared.rates
+        self.workers = prepared.workers
+        self.timings = prepared.timings
+        self.learns = prepared.learns
         if prepared.budget is not None:
-            self.budget, self.bounds = prepared.budget, prepared.bounds
+            self.budget = prepared.budget
+            self.bounds = prepared.bounds
         self.ceilings = prepared.ceilings
         return prepared
 
@@ -129,9 +145,14 @@ class RunSetup:
         """
         self.phase = "planning"
         self.attributes.publish("running", self.phase, None, self.spent)
-        extra: dict[str, Any] = {"stream": prepared.streams, "origins": self.origins, "checks": self._checks}
-        fields = {name: value for name, value in extra.items() if value}
         facts = self._facts()
+        fields: dict[str, Any] = {}
+        if prepared.streams:
+            fields["stream"] = True
+        if self.origins:
+            fields["origins"] = self.origins
+        if self._checks:
+            fields["checks"] = True
         call = PlanCall(run=self.run_prefix, run_context=self.run_context, **facts, **fields)
         return await self._planned(call, facts, PlanReview(planner=prepared.planner), check)
 
@@ -165,10 +186,12 @@ class RunSetup:
         for _ in range(1 + MAX_REPAIRS):
             planned = await self._do(PLAN, call, "plan the goal", queue=review.planner, waits=True)
             self.spent = self.spent.plus(planned.usage)
-            wrong = planned.problems
-            checked = CheckResult(problems=wrong) if wrong else await check(planned)
-            repeated = planned.draft == call.draft and checked.problems == call.problems
-            if not checked.problems or not planned.text or repeated:
+            if planned.problems:
+                checked = CheckResult(problems=planned.problems)
+            else:
+                checked = await check(planned)
+            is_repeated = planned.draft == call.draft and checked.problems == call.problems
+            if not checked.problems or not planned.text or is_repeated:
                 break
             repair = {"problems": checked.problems, "draft": planned.draft, "text": planned.text}
             call = PlanCall(run=self.run_prefix, run_context=self.run_context, **facts, **repair)
@@ -176,8 +199,10 @@ class RunSetup:
             warnings = tuple(dict.fromkeys((*planned.warnings, *checked.warnings)))
             checked = checked.model_copy(update={"warnings": warnings})
         self.review = review.model_copy(update={"draft": planned.draft, "text": planned.text})
-        wrote = f'\nIt wrote: "{planned.beginning}"\n{BETTER_PLANS}' if planned.beginning else ""
-        return raise_if_invalid(checked, "PlannerFailed", "the planner wrote no plan that can run: ", wrote)
+        hint = ""
+        if planned.beginning:
+            hint = f'\nIt wrote: "{planned.beginning}"\n{BETTER_PLANS}'
+        return raise_if_invalid(checked, "PlannerFailed", "the planner wrote no plan that can run: ", hint)
 
     async def check(
         self,
@@ -206,16 +231,20 @@ class RunSetup:
 
         `inline` is the (value, digest) of the answering node that this run remembers.
         """
-        nodes = state.graph.execution_plan.answer
-        refs = {state.path(node): state.digest[node] or "" for node in nodes if state.status[node] == SUCCEEDED}
+        refs: dict[str, str] = {}
+        for node in state.graph.execution_plan.answer:
+            if state.status[node] == SUCCEEDED:
+                refs[state.path(node)] = state.digest[node] or ""
         if not refs:
             return Conclusion()
-        if inline is not None and state.graph.execution_plan.direct and inline[1] in refs.values():
-            return conclusion_of(inline[0])
-        found = await self._do(CONCLUDE, ConcludeCall(run=self.run_prefix, plan=plan, refs=refs), "conclude")
-        if "answer" not in found.model_fields_set:
+        if inline is not None and state.graph.execution_plan.direct:
+            value, digest = inline
+            if digest in refs.values():
+                return conclusion_of(value)
+        conclusion = await self._do(CONCLUDE, ConcludeCall(run=self.run_prefix, plan=plan, refs=refs), "conclude")
+        if "answer" not in conclusion.model_fields_set:
             raise invalid_result()
-        return found
+        return conclusion
 
     async def _do(
         self,
@@ -239,11 +268,14 @@ class RunSetup:
                 await self.outage.wait(error)
 
     async def _try(self, call: Call[In, Out], sent: In, summary: str, *, queue: str, waits: bool) -> Out:
-        times = self.calls[call.name] = self.calls.get(call.name, 0) + 1
-        name = f"{RUN}{call.name}" if times == 1 else f"{RUN}{call.name}~{times}"
+        times = self.calls.get(call.name, 0) + 1
+        self.calls[call.name] = times
+        name = f"{RUN}{call.name}"
+        if times > 1:
+            name += f"~{times}"
         options = service_options(summary, queue=queue, waits=waits)
         try:
-            found = await workflow.execute_activity(
+            result = await workflow.execute_activity(
                 call.name, sent, result_type=call.gives, activity_id=name, **options
             )
         except ActivityError as error:
@@ -251,11 +283,13 @@ class RunSetup:
                 raise
             await behind_the_run()
             kind, message = failed_outcome(error).error or ("Failed", "")
+            details: tuple[Any, ...] = ()
             used = used_by(error)
-            details = (1, [*used]) if any(used) else ()
+            if any(used):
+                details = (1, list(used))
             raise ApplicationError(message, *details, type=kind, non_retryable=True) from None
         await behind_the_run()
-        return result_of(call, found)
+        return result_of(call, result)
 
 
 def _opened_above(fields: dict[str, Any]) -> PreparedRun:
@@ -291,8 +325,9 @@ def parse_input(request: Any, *more: Any) -> tuple[RunRequest | None, str]:
 def run_prefix_of(request: RunRequest | None) -> str:
     """Return the name of a run's artifacts: its first run id or, for a sub-agent, what the run above it says."""
     info = workflow.info()
-    prefix = request.run_prefix if request is not None and info.parent is not None else ""
-    return prefix or info.first_execution_run_id
+    if request is not None and request.run_prefix and info.parent is not None:
+        return request.run_prefix
+    return info.first_execution_run_id
 
 
 def raise_if_invalid(
@@ -309,5 +344,7 @@ def raise_if_invalid(
 
 def with_usage(error: ApplicationError, spent: Usage) -> ApplicationError:
     """Return a run's failure with the run's usage, which is charged to a parent run."""
-    details = ({"usage": UsageReport.of(spent).model_dump()},) if any(spent) else ()
-    return ApplicationError(error.message, *error.details, *details, type=error.type, non_retryable=error.non_retryable)
+    details = list(error.details)
+    if any(spent):
+        details.append({"usage": UsageReport.of(spent).model_dump()})
+    return ApplicationError(error.message, *details, type=error.type, non_retryable=error.non_retryable)

@@ -74,10 +74,14 @@ class UpdateHandlers:
         have ended that this task has not processed yet, the start of the run included: `_apply` checks again after
         that.
         """
-        rejection = self._engine.final_rejection(update) if self._engine is not None else ""
-        if isinstance(update, Approve) and 0 < len(update.digest.partition("-")[0]) < TOKEN_CHARACTERS:
-            what = f"what `{update.node}` would write" if update.node else "the plan"
-            rejection = f"a digest has {TOKEN_CHARACTERS} digits; read again {what}"
+        rejection = ""
+        if self._engine is not None:
+            rejection = self._engine.final_rejection(update)
+        if isinstance(update, Approve) and _is_cut(update.digest):
+            subject = "the plan"
+            if update.node:
+                subject = f"what `{update.node}` would write"
+            rejection = f"a digest has {TOKEN_CHARACTERS} digits; read again {subject}"
         if rejection and self._engine is not None and self._engine.state.ended:
             raise RunIsOver(rejection)
         if rejection:
@@ -90,15 +94,11 @@ class UpdateHandlers:
         before the ends of nodes that the earlier task processed.
         """
         await workflow.sleep(timedelta(milliseconds=1), summary=f"{update.name} after what ended before it")
-        engine, outage = self._engine, self._setup.outage
-        if outage.blocked and isinstance(update, RetryNode) and not update.node:
-            self._journal.answered(update)
-            outage.decide("retry")
-            return "the run tries again to plan"
-        if engine is None and outage.blocked and isinstance(update, Finish):
-            self._journal.answered(update)
-            outage.decide("finish")
-            return "the run ends without a plan"
+        confirmation = self._decide_on_outage(update)
+        if confirmation:
+            return confirmation
+
+        # The update may be about a plan, or a script, that a worker checks first.
         await self._wait_for_plan(update)
         engine = self._engine
         if engine is None:
@@ -113,7 +113,9 @@ class UpdateHandlers:
             verdict = engine.judge(update)  # much may have happened meanwhile
             if isinstance(verdict.event, ProgramEdited) and isinstance(update, EditProgram) and not checked.problems:
                 [spec] = plan_of(checked.execution_plan).specs
-                verdict.event.page, verdict.event.script, verdict.event.quote = checked.plan, update.script, spec.quote
+                verdict.event.page = checked.plan
+                verdict.event.script = update.script
+                verdict.event.quote = spec.quote
             if checked.problems:
                 verdict = Verdict(rejection="\n".join(checked.problems))
         if verdict.event is None:
@@ -121,15 +123,39 @@ class UpdateHandlers:
             raise ApplicationError(verdict.rejection, type="InvalidUpdate", non_retryable=True)
         if isinstance(update, Reject) and self._rejects_plan(engine, update.reason, verdict.event):
             return self._reject_plan(engine, update)
+
+        # The scheduler takes the event, and the person hears what it does.
         self._journal.answered(update)
         engine.post(verdict.event)
         if isinstance(verdict.event, RunStarted):
             self._setup.phase = "running"
-        warnings = checked.warnings[:MAX_EDIT_WARNINGS] if checked is not None else ()
-        is_only = sum(spec.maker < 0 for spec in engine.state.graph.specs) == 1
-        if isinstance(update, EditProgram) and is_only:  # those of the script before are about none that runs
+        warnings: tuple[str, ...] = ()
+        if checked is not None:
+            warnings = checked.warnings[:MAX_EDIT_WARNINGS]
+        planned = [spec for spec in engine.state.graph.specs if spec.maker < 0]
+        if isinstance(update, EditProgram) and len(planned) == 1:
+            # The warnings about the script before are about none that runs.
             self._checked = self._checked.model_copy(update={"warnings": warnings})
-        return "\n".join([verdict.confirmation, *(f"warning: {warning}" for warning in warnings)])
+        lines = [verdict.confirmation]
+        lines += [f"warning: {warning}" for warning in warnings]
+        return "\n".join(lines)
+
+    def _decide_on_outage(self, update: Update) -> str:
+        """Have a run whose planner is out of reach try again, or end; return the confirmation. Return "" for any other
+        update, and for a run without an outage.
+        """
+        outage = self._setup.outage
+        if not outage.blocked:
+            return ""
+        if isinstance(update, RetryNode) and not update.node:
+            self._journal.answered(update)
+            outage.decide("retry")
+            return "the run tries again to plan"
+        if isinstance(update, Finish) and self._engine is None:
+            self._journal.answered(update)
+            outage.decide("finish")
+            return "the run ends without a plan"
+        return ""
 
     async def _wait_for_plan(self, update: Update) -> None:
         """Wait until the run has the plan that an update may be about.
@@ -169,7 +195,9 @@ class UpdateHandlers:
         self._checked = checked
         engine.replace_plan(checked)
         held = engine.state.held
-        again = f"approve it with the digest {held.token()}" if held is not None else "its program asks by itself"
+        again = "its program asks by itself"
+        if held is not None:
+            again = f"approve it with the digest {held.token()}"
         return f"the plan is replaced, and nothing of it has started: {again}"
 
     def _rejects_plan(self, engine: Engine, words: str, event: Event) -> bool:
@@ -178,9 +206,10 @@ class UpdateHandlers:
         """
         if isinstance(event, PlanRejected):
             return True
-        specs, review = engine.state.graph.specs, self._setup.review
-        is_program = len(specs) == 1 and specs[0].is_program and not specs[0].page
-        return engine.approves_plan and review is not None and is_program and bool(words.strip())
+        if not engine.approves_plan or self._setup.review is None or not words.strip():
+            return False
+        specs = engine.state.graph.specs
+        return len(specs) == 1 and specs[0].is_program and not specs[0].page
 
     def _is_unpaid(self, engine: Engine, words: str) -> bool:
         """Whether the planner would write another plan, and the run's budget has nothing left for that."""
@@ -191,11 +220,14 @@ class UpdateHandlers:
 
     def _reject_plan(self, engine: Engine, update: Reject) -> str:
         """Have the planner write another plan by a person's words, or end the run if it cannot, and confirm that."""
-        review, words = self._setup.review, update.reason.strip()
+        review = self._setup.review
+        words = update.reason.strip()
         if self._is_unpaid(engine, words):
             raise ApplicationError(_UNPAID, type="InvalidUpdate", non_retryable=True)
         self._journal.answered(update)
-        times = len(review.rejections) + 1 if review is not None else 1
+        times = 1
+        if review is not None:
+            times += len(review.rejections)
         if review is not None and review.text and words and times < MAX_REJECTED_PLANS:
             self._rewrite(words)
             return "the plan is rejected, and its planner writes another one"
@@ -207,8 +239,10 @@ class UpdateHandlers:
             way = "no reason was given, by which its planner could write another one"
         else:
             way = "it was given with the run"
-        said = f': "{words}"' if words else ""
-        problem = f"a person has rejected the plan{said}; {way}"
+        rejection = "a person has rejected the plan"
+        if words:
+            rejection += f': "{words}"'
+        problem = f"{rejection}; {way}"
         engine.fail(ApplicationError(problem, type="PlanRejected", non_retryable=True))
         return "the plan is rejected, and the run ends"
 
@@ -219,6 +253,12 @@ class UpdateHandlers:
         if isinstance(event, Answered) and engine.state.kind_of(event.unit) == "llm":
             return await engine.extender.check_answer(event.unit, event.value)
         return None
+
+
+def _is_cut(digest: str) -> bool:
+    """Whether somebody has left out digits of a digest."""
+    digits = digest.partition("-")[0]
+    return 0 < len(digits) < TOKEN_CHARACTERS
 
 
 def _handler(model: type[Update]) -> Any:

@@ -103,11 +103,11 @@ def _by_tasks(graph: Graph, tasks: dict[str, int], program: int, calls: list[int
             host = task_around(tasks, path, program)
         inside.setdefault(host, []).append(call)
     order: list[int] = []
-    left = inside[program][::-1] if program in inside else []
-    while left:
-        call = left.pop()
+    stack = list(reversed(inside.get(program, [])))
+    while stack:
+        call = stack.pop()
         order.append(call)
-        left += inside.get(call, [])[::-1]
+        stack += reversed(inside.get(call, []))
     return order
 
 

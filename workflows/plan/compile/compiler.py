@@ -175,7 +175,9 @@ class PlanCompiler:
     def _work(self, spec: NodeSpec, work: ToolCall | ModelCall | AgentCall) -> None:
         locks: dict[str, int] = {}
         for lock in work.locks:
-            locks[lock.name] = EXCLUSIVE if lock.mode == "exclusive" else SHARED
+            locks[lock.name] = SHARED
+            if lock.mode == "exclusive":
+                locks[lock.name] = EXCLUSIVE
         if work.estimate and work.estimate.tokens:
             spec.tokens = work.estimate.tokens
 
@@ -202,7 +204,9 @@ class PlanCompiler:
         if work.retry:
             # A write that is not idempotent is never tried more often, whatever the plan asks for.
             is_bounded = spec.attempts == WRITE_ATTEMPTS
-            spec.attempts = min(work.retry.attempts, spec.attempts) if is_bounded else work.retry.attempts
+            spec.attempts = work.retry.attempts
+            if is_bounded:
+                spec.attempts = min(spec.attempts, WRITE_ATTEMPTS)
 
     def _tool(self, spec: NodeSpec, work: ToolCall) -> float:
         """Annotate a call of a tool, and return how many seconds an attempt may take."""
@@ -235,7 +239,9 @@ class PlanCompiler:
         tools: Iterable[str] = self._tools
         if work.tools is not None:
             tools = work.tools
-        return "write" if self._may_write(tools) else "read"
+        if self._may_write(tools):
+            return "write"
+        return "read"
 
     def _on_error(self, spec: NodeSpec, node: Node) -> None:
         spec.skip_on_error = node.on_error == "skip"

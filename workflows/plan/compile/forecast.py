@@ -1,5 +1,6 @@
-"""Estimates from a plan alone: how urgent each node is, how many may run at once, how many tokens it takes."""
+"""Estimates from a plan alone: how urgent each node is, how many may run at once, and how many tokens they take."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 from sennit.workflows.plan.language.dag import topological_order
@@ -9,29 +10,32 @@ from sennit.workflows.plan.language.text import text_bytes
 
 GUESSED_SECONDS = {"tool": 1.0, "llm": 5.0, "agent": 60.0, "program": 10.0, "map": 2.0, "join": 0.05, "gate": 60.0}
 GUESSED_TOKENS = 1_000
-"""What a model call is expected to take, beside its prompt, where the plan gives no estimate."""
+"""The tokens that a model call is expected to take, beside its prompt, where the plan gives no estimate."""
 AGENT_TOKENS = 20_000
 
 
 def ranks(plan: Plan, links: Sequence[Links]) -> list[int]:
     """Return for each node the longest estimated path from its start to the end of the plan, in milliseconds."""
-    before = _before(plan, links)
+    dependencies = _dependencies(plan, links)
     durations = [round(_seconds(node) * 1000) for node in plan.nodes]
     longest = list(durations)
-    for index in reversed(topological_order(before)):
-        for other in before[index]:
-            longest[other] = max(longest[other], durations[other] + longest[index])
+    # From the end of the plan, each node lengthens the paths of the nodes that it waits for.
+    for node in reversed(topological_order(dependencies)):
+        for dependency in dependencies[node]:
+            path = durations[dependency] + longest[node]
+            longest[dependency] = max(longest[dependency], path)
     return longest
 
 
 def width(plan: Plan) -> int:
     """Return the number of nodes on the widest level: how many may run at once."""
-    before = _before(plan, [links_of(node) for node in plan.nodes])
-    level = [0] * len(before)
-    counts: dict[int, int] = {}
-    for index in topological_order(before):
-        level[index] = 1 + max((level[other] for other in before[index]), default=0)
-        counts[level[index]] = counts.get(level[index], 0) + 1
+    dependencies = _dependencies(plan, list(map(links_of, plan.nodes)))
+    levels = [0] * len(dependencies)
+    counts: Counter[int] = Counter()
+    for node in topological_order(dependencies):
+        for dependency in dependencies[node]:
+            levels[node] = max(levels[node], levels[dependency] + 1)
+        counts[levels[node]] += 1
     return max(counts.values(), default=0)
 
 
@@ -40,24 +44,33 @@ def tokens(nodes: Sequence[Node]) -> int:
     return sum(map(_tokens, nodes))
 
 
-def _before(plan: Plan, links: Sequence[Links]) -> list[list[int]]:
-    position = {node.id: index for index, node in enumerate(plan.nodes)}
-    return [list(dict.fromkeys(position[name] for name in each.waits)) for each in links]
+def _dependencies(plan: Plan, links: Sequence[Links]) -> list[list[int]]:
+    """Return for each node the places of the nodes that it waits for."""
+    places = {node.id: place for place, node in enumerate(plan.nodes)}
+    dependencies: list[list[int]] = []
+    for links_of_node in links:
+        waits = dict.fromkeys(links_of_node.waits)
+        dependencies.append([places[name] for name in waits])
+    return dependencies
 
 
 def _seconds(node: Node) -> float:
-    works, programs = works_of(node), programs_in(node)
+    works = works_of(node)
     if node.kind != "map" and not works:
         return GUESSED_SECONDS[node.kind]
-    inside = len(programs) * GUESSED_SECONDS["program"]
-    return inside + sum(_seconds_of(node, work) for _, work in works)
+    seconds = len(programs_in(node)) * GUESSED_SECONDS["program"]
+    for _, work in works:
+        seconds += _seconds_of(node, work)
+    return seconds
 
 
 def _seconds_of(node: Node, work: ToolCall | ModelCall | AgentCall) -> float:
     if work.estimate is not None and work.estimate.seconds is not None:
         return work.estimate.seconds
-    # items take as long as a short call does, unless each is a run of its own
-    return GUESSED_SECONDS["agent" if work.kind == "agent" else node.kind]
+    # Items take as long as a short call does, unless each is a run of its own.
+    if work.kind == "agent":
+        return GUESSED_SECONDS["agent"]
+    return GUESSED_SECONDS[node.kind]
 
 
 def _tokens(node: Node) -> int:
@@ -65,12 +78,17 @@ def _tokens(node: Node) -> int:
 
 
 def _tokens_of(node: Node, work: ToolCall | ModelCall | AgentCall) -> int:
-    count = node.max_items if isinstance(node, MapNode) else 1
+    count = 1
+    if isinstance(node, MapNode):
+        count = node.max_items
     if work.estimate is not None and work.estimate.tokens is not None:
         return count * work.estimate.tokens
     if isinstance(work, AgentCall):
-        return count * ((work.budget.tokens if work.budget else None) or AGENT_TOKENS)
-    if not isinstance(work, ModelCall):
-        return 0
-    guess = GUESSED_TOKENS + text_bytes(work.prompt) // 3
-    return count * guess
+        granted: int | None = None
+        if work.budget is not None:
+            granted = work.budget.tokens
+        return count * (granted or AGENT_TOKENS)
+    if isinstance(work, ModelCall):
+        guess = GUESSED_TOKENS + text_bytes(work.prompt) // 3
+        return count * guess
+    return 0

@@ -79,7 +79,8 @@ class Graph:
 
     def answer_with(self, nodes: list[int], *, direct: bool) -> None:
         """Have other nodes be the answer."""
-        self.execution_plan.answer, self.execution_plan.direct = nodes, direct
+        self.execution_plan.answer = nodes
+        self.execution_plan.direct = direct
         self.answering = dict.fromkeys(nodes)
 
     def rename(self, index: int, spec: NodeSpec) -> None:
@@ -87,29 +88,34 @@ class Graph:
         page. The old id still names it.
         """
         old = self.specs[index]
-        spec.successor, spec.maker, spec.formerly = old.successor, old.maker, [*old.formerly, old.id]
+        spec.successor = old.successor
+        spec.maker = old.maker
+        spec.formerly = [*old.formerly, old.id]
         spec.show_as(spec.formerly[0])
         self.specs[index] = spec
         self.by_id[spec.id] = index
         self.sketch = None
 
     def put_behind(self, step: int, later: int) -> None:
-        """Have `step`, and what is behind that, take over the end of `later`."""
-        self.specs[later].successor, self.specs[step].is_successor = step, True
+        """Have `step`, and the nodes behind it, take over the end of `later`."""
+        self.specs[later].successor = step
+        self.specs[step].is_successor = True
         self.predecessor[step] = later
 
     def last_of(self, node: int) -> int:
         """Return the last turn of a tool loop, which has the output of the node; or the node itself."""
-        while (later := self.specs[node].successor) >= 0 and self.specs[later].maker >= 0:
-            node = later
+        following = self.specs[node].successor
+        while following >= 0 and self.specs[following].maker >= 0:
+            node = following
+            following = self.specs[node].successor
         return node
 
     def fallback_of(self, node: int) -> int:
         """Return the fallback of a node, behind the turns with which it went on when it ran before; or -1."""
-        found = self.specs[node].successor
-        while found >= 0 and self.specs[found].maker >= 0:
-            found = self.specs[found].successor
-        return found
+        following = self.specs[node].successor
+        while following >= 0 and self.specs[following].maker >= 0:
+            following = self.specs[following].successor
+        return following
 
     def cut_off(self, gone: Sequence[int]) -> None:
         """Take the turns of a tool loop that ran again out of the graph: they wait for nothing any more."""
@@ -117,7 +123,8 @@ class Graph:
             for dep in self.specs[node].inputs:
                 self.joins[dep].remove(node)
             self.predecessor.pop(node, None)
-            self.specs[node].inputs, self.specs[node].successor = [], -1
+            self.specs[node].inputs = []
+            self.specs[node].successor = -1
 
     def made_by(self, node: int) -> list[int]:
         """Return the nodes that a program has called, or that a turn of a model call has added."""
@@ -194,7 +201,7 @@ class Graph:
             facts += [(source, inner, False) for source in inputs]
 
     def readers(self, node: int) -> list[int]:
-        """Return those whose activities are given a node's output, and the joins that it is an input of."""
+        """Return the nodes whose activities are given a node's output, and the joins that it is an input of."""
         readers = [consumer for consumer in self.consumers[node] if node in self.specs[consumer].reads]
         return readers + self.joins[node]
 
@@ -209,17 +216,25 @@ class Graph:
 
     def calls_before(self, turn: int) -> list[int]:
         """Return the calls that led to a turn of a tool loop."""
-        specs, maker = self.specs, self.specs[turn].maker
-        return [call for join in self.deps[turn] if specs[join].maker == maker >= 0 for call in specs[join].inputs]
+        maker = self.specs[turn].maker
+        if maker < 0:
+            return []
+        calls: list[int] = []
+        for join in self.deps[turn]:
+            if self.specs[join].maker == maker:
+                calls += self.specs[join].inputs
+        return calls
 
     def caller_of(self, node: int) -> int:
-        """Return the program that has made a call; -1 for what no script has called."""
+        """Return the program that has made a call; -1 for a node that no script has called."""
         maker = self.specs[node].maker
-        return maker if maker >= 0 and self.specs[maker].kind == "program" else -1
+        if maker < 0 or self.specs[maker].kind != "program":
+            return -1
+        return maker
 
     def behind(self, node: int) -> tuple[int, ...]:
-        """Return those that read a node's end: consumers, joins, the node it is the fallback of, and the program that
-        has called it. Nobody reads how a task ends.
+        """Return the nodes that read how a node ends: consumers, joins, the node whose fallback it is, and the program
+        that has called it. Nobody reads how a task ends.
         """
         readers = [*self.consumers[node], *self.joins[node]]
         host = self.predecessor.get(node)
@@ -233,7 +248,9 @@ class Graph:
 
 def _closes_early(spec: NodeSpec) -> bool:
     """Whether a join may close before all of its inputs have ended."""
-    return spec.policy in ("first", "quorum") or (spec.kind == "join" and spec.deadline > 0)
+    if spec.policy in ("first", "quorum"):
+        return True
+    return spec.kind == "join" and spec.deadline > 0
 
 
 def _before(spec: NodeSpec) -> list[int]:

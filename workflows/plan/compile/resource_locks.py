@@ -1,11 +1,17 @@
-"""Which nodes use the same resource, and the locks that keep a write apart from everything else on it.
+"""Works out the locks of calls: they keep a write apart from all other calls on the same resource.
 
-A tool's catalogue entry names what it uses: `file:{docs}/{path}`, a kind and a key made of arguments and of the run's
-folder of documents, or a kind alone, for all of it. A node's locks depend on nothing but its own arguments, because the
-plan may go on with nodes that nobody knows of yet. Where the arguments are known, it takes the lock of the key; where
-one of them is a reference, whose value comes only when the node runs, that of the whole kind. So that these see each
-other, a node with a key also has its share of two locks of the kind: of `file`, which only a write without a key has
-alone, and if it writes of `file*`, which writes with a key and reads without one never have together.
+A tool's catalogue entry names the resource that the tool uses: `file:{docs}/{path}`, a kind and a key made of arguments
+and of the run's folder of documents, or a kind alone, for all of it. A call's locks depend on nothing but its own
+arguments, because nodes may be added to the plan later. A call whose arguments are known takes the lock of its key. A
+call with a reference, whose value comes only when it runs, takes the whole kind. Both see each other by two locks of
+the kind:
+
+| call | `file` | `file:a.md` | `file*` |
+|---|---|---|---|
+| a read of `a.md` | shared | shared | |
+| a write of `a.md` | shared | exclusive | apart from reads of the whole kind |
+| a read of the whole kind | shared | | shared |
+| a write of the whole kind | exclusive | | |
 """
 
 import re
@@ -23,25 +29,37 @@ Lock = tuple[str, int]
 
 
 def slots_of(resource: str) -> list[str]:
-    """Return the arguments that the key is made of."""
+    """Return the arguments of which a key is made."""
     return [name for name in _SLOT.findall(resource) if name != DOCS]
 
 
 def locks_of(work: ToolCall, tools: dict[str, dict[str, Any]], docs: str | None) -> list[Lock]:
-    """Return the locks of a call by what it uses: none if no tool of the run writes a resource of that kind."""
+    """Return the locks of a call: none if no tool of the run writes a resource of its kind."""
     tool = tools.get(work.tool, {})
-    kind, _, form = (tool.get("resource") or "").partition(":")
-    if not kind or not any(_writes(each, kind) for each in tools.values()):
+    kind, form = _resource(tool)
+    writers = [_resource(each)[0] for each in tools.values() if _is_write(each)]
+    if not kind or kind not in writers:
         return []
-    key, writes = _key(kind, form, work.args, docs), tool.get("effect") == "write"
+    is_write = _is_write(tool)
+    whole_kind = f"{kind}*"
+    key = _key(kind, form, work.args, docs)
     if key is None:
-        return [(kind, EXCLUSIVE)] if writes else [(kind, SHARED), (f"{kind}*", SHARED)]
-    lock = (f"{kind}:{key}", EXCLUSIVE if writes else SHARED)
-    return [(kind, SHARED), lock, *([(f"{kind}*", APART)] if writes else [])]
+        if is_write:
+            return [(kind, EXCLUSIVE)]
+        return [(kind, SHARED), (whole_kind, SHARED)]
+    if is_write:
+        return [(kind, SHARED), (f"{kind}:{key}", EXCLUSIVE), (whole_kind, APART)]
+    return [(kind, SHARED), (f"{kind}:{key}", SHARED)]
 
 
-def _writes(tool: dict[str, Any], kind: str) -> bool:
-    return tool.get("effect") == "write" and (tool.get("resource") or "").partition(":")[0] == kind
+def _resource(tool: dict[str, Any]) -> tuple[str, str]:
+    """Return the kind of the resource that a tool uses, and the form of its key; empty if it uses none."""
+    kind, _, form = (tool.get("resource") or "").partition(":")
+    return kind, form
+
+
+def _is_write(tool: dict[str, Any]) -> bool:
+    return tool.get("effect") == "write"
 
 
 def _key(kind: str, form: str, args: dict[str, Any], docs: str | None) -> str | None:
@@ -52,7 +70,9 @@ def _key(kind: str, form: str, args: dict[str, Any], docs: str | None) -> str | 
     for name in slots_of(form):
         value = args.get(name)
         if not isinstance(value, str | int) or "$" in str(value):
-            return None  # it is known only when the node runs
+            return None  # the value is known only when the node runs
         known[name] = str(value)
-    text = normalize("NFC", _SLOT.sub(lambda found: known[found[1]], form))
-    return normpath(text) if kind == "file" else text
+    text = normalize("NFC", _SLOT.sub(lambda slot: known[slot[1]], form))
+    if kind == "file":
+        return normpath(text)
+    return text

@@ -54,14 +54,21 @@ class Not(Frozen):
 
 def form_of(condition: dict[str, Any]) -> type[Test | AllOf | AnyOf | Not]:
     """Return which form of a condition an object has."""
-    forms: dict[str, type[AllOf | AnyOf | Not]] = {"and": AllOf, "or": AnyOf, "not": Not}
-    return next((form for name, form in forms.items() if name in condition), Test)
+    if "and" in condition:
+        return AllOf
+    if "or" in condition:
+        return AnyOf
+    if "not" in condition:
+        return Not
+    return Test
 
 
 def _read(value: Any) -> Any:
     if isinstance(value, dict):
         return form_of(value).model_validate(value)
-    return value if isinstance(value, Frozen) else wrong_form(value, "condition", _FORM)
+    if isinstance(value, Frozen):
+        return value
+    return wrong_form(value, "condition", _FORM)
 
 
 Condition = Annotated[Test | AllOf | AnyOf | Not, BeforeValidator(_read)]
@@ -76,7 +83,9 @@ def comparisons_of(condition: Condition | None, where: Where = ()) -> Iterator[t
     elif isinstance(condition, Not):
         yield from comparisons_of(condition.part, (*where, "not"))
     elif condition is not None:
-        name = "and" if isinstance(condition, AllOf) else "or"
+        name = "or"
+        if isinstance(condition, AllOf):
+            name = "and"
         for index, part in enumerate(condition.parts):
             yield from comparisons_of(part, (*where, name, index))
 
@@ -114,7 +123,9 @@ def check_compiled(condition: object, levels: int = MAX_CONDITION_LEVELS) -> Non
 
 def compiled_tests(condition: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield every test of a condition in its JSON form, in the order written."""
-    parts = condition.get("and") or condition.get("or") or ([condition["not"]] if "not" in condition else ())
+    parts = condition.get("and") or condition.get("or") or []
+    if "not" in condition and not parts:
+        parts = [condition["not"]]
     if not parts:
         yield condition
     for part in parts:
@@ -123,8 +134,14 @@ def compiled_tests(condition: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 def facts_read(condition: dict[str, Any] | None) -> list[tuple[int, str]]:
     """Return the places of the facts that a compiled condition reads."""
-    tests = compiled_tests(condition) if condition is not None else ()
-    return [(test["at"][0], test["at"][1]) for test in tests if "at" in test]
+    if condition is None:
+        return []
+    facts: list[tuple[int, str]] = []
+    for test in compiled_tests(condition):
+        if "at" in test:
+            node, name = test["at"]
+            facts.append((node, name))
+    return facts
 
 
 def moved(condition: dict[str, Any] | None, to: Callable[[int], int]) -> dict[str, Any] | None:
@@ -139,11 +156,14 @@ def moved(condition: dict[str, Any] | None, to: Callable[[int], int]) -> dict[st
 
 
 def _check_test(test: dict[str, Any]) -> None:
-    known = all(name in ("ref", "op", "value", "at", "is") for name in test)
+    is_known = all(name in ("ref", "op", "value", "at", "is") for name in test)
     is_comparison = isinstance(test.get("ref"), str) and test.get("op") in get_args(Op)
-    place = test.get("at")
-    is_place = isinstance(place, list) and [type(part) for part in place] == [int, str]
-    if not (known and is_comparison and (is_place if "at" in test else isinstance(test.get("is"), bool))):
+    if "at" in test:
+        place = test["at"]
+        is_decidable = isinstance(place, list) and list(map(type, place)) == [int, str]
+    else:
+        is_decidable = isinstance(test.get("is"), bool)
+    if not (is_known and is_comparison and is_decidable):
         raise ValueError("this is no condition")
 
 
@@ -175,7 +195,13 @@ def _ordered(ref: str, op: Op, fact: Scalar, value: Any) -> bool:
     if not numbers and not (isinstance(fact, str) and isinstance(value, str)):
         raise ConditionError(f"{ref}: `{op}` cannot compare {fact!r} with {value!r}")
     left: Any = fact
-    return bool({"lt": left < value, "le": left <= value, "gt": left > value, "ge": left >= value}[op])
+    if op == "lt":
+        return bool(left < value)
+    if op == "le":
+        return bool(left <= value)
+    if op == "gt":
+        return bool(left > value)
+    return bool(left >= value)
 
 
 def _is_number(value: Any) -> bool:

@@ -10,7 +10,7 @@ from sennit.workflows.plan.language.text import text_bytes
 from sennit.workflows.plan.limits import MAX_FACT_BYTES
 
 OF_A_JOIN = "~"
-"""What the name of a fact begins with that is wanted because a join wants it: left out if it is too large."""
+"""The sign before the name of a fact that only a join wants: such a fact is left out if it is too large."""
 
 Scalar = str | int | float | bool | None
 
@@ -30,23 +30,27 @@ class FactTooLarge(Exception):
 
 
 def facts_of(output: Any, wanted: list[str]) -> dict[str, Scalar]:
-    """Return the wanted facts which `output` has, by name; `?path` is true where the path exists. Of what only joins
-    want, those that are too large are left out.
+    """Return the wanted facts which `output` has, by name; `?path` is true where the path exists. A fact that only a
+    join wants is left out if it is too large.
 
     Raises FactTooLarge.
     """
-    found: dict[str, Scalar] = {}
+    facts: dict[str, Scalar] = {}
     for wish in wanted:
         name = wish.removeprefix(OF_A_JOIN)
+        path = name.removeprefix("?")
         try:
-            value = resolve(Reference("", parse_path(name.removeprefix("?"))), output)
-            found[name] = True if name.startswith("?") else _scalar(name, value)
+            value = resolve(Reference("", parse_path(path)), output)
+            if name == path:
+                facts[name] = _scalar(name, value)
+            else:
+                facts[name] = True
         except BindError:
             continue
         except FactTooLarge:
             if wish == name:
                 raise
-    return found
+    return facts
 
 
 def facts_of_conditions(wanted: list[str]) -> list[str]:
@@ -58,17 +62,33 @@ def fact_of_input(policy: str, name: str) -> tuple[int, str] | None:
     """Return which of the values that a join takes has the fact `name` of the join's own value, and its name there;
     None if it is a part of none of them.
     """
-    asks, (*steps,) = name[: name.startswith("?")], parse_path(name.removeprefix("?"))
     if policy == "first":
         return 0, name
-    if not steps or not isinstance(steps[0], int) or (policy == "settled" and steps[1:2] != ["value"]):
+    path = name.removeprefix("?")
+    steps = list(parse_path(path))
+    if not steps or not isinstance(steps[0], int):
         return None
-    return steps[0], asks + Reference("", tuple(steps[2 if policy == "settled" else 1 :])).fact
+
+    # A join takes a list; with the policy `settled`, each entry has the value in a field.
+    place, *inner = steps
+    assert isinstance(place, int)
+    if policy == "settled":
+        if inner[:1] != ["value"]:
+            return None
+        inner = inner[1:]
+    fact = Reference("", tuple(inner)).fact
+    if name != path:
+        fact = f"?{fact}"
+    return place, fact
 
 
 def _scalar(name: str, value: Any) -> Scalar:
-    if isinstance(value, str) and (size := text_bytes(value)) > MAX_FACT_BYTES:
-        raise FactTooLarge(f"`{name}` is {size} bytes; a condition tests at most {MAX_FACT_BYTES}")
-    if isinstance(value, dict | list):
-        raise FactTooLarge(f"`{name}` is {'an object' if isinstance(value, dict) else 'a list'}; test a part of it")
+    if isinstance(value, str):
+        size = text_bytes(value)
+        if size > MAX_FACT_BYTES:
+            raise FactTooLarge(f"`{name}` is {size} bytes; a condition tests at most {MAX_FACT_BYTES}")
+    if isinstance(value, dict):
+        raise FactTooLarge(f"`{name}` is an object; test a part of it")
+    if isinstance(value, list):
+        raise FactTooLarge(f"`{name}` is a list; test a part of it")
     return value  # type: ignore[no-any-return]  # JSON leaves only scalars here

@@ -1,4 +1,4 @@
-"""What is wrong with a plan: for a planner a repair prompt, for a person a sentence with its place."""
+"""The problems of a plan: for a planner a repair prompt, for a person a sentence with its place."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from sennit.workflows.plan.limits import MAX_VALUE_CHARACTERS
 
 Where = tuple[str | int, ...]
 OFFERED = {"write": "workers offer it where SENNIT_WRITE_ROOT is set"}
-"""When tools of ours are there that are not always there."""
+"""Tools of ours that are not always there, and when they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,9 @@ class Problem:
 
     def __str__(self) -> str:
         place = place_of(self.where)
-        return f"{place}: {self.message}" if place else self.message
+        if not place:
+            return self.message
+        return f"{place}: {self.message}"
 
 
 class InvalidPlan(Exception):
@@ -49,7 +51,10 @@ class InvalidPlan(Exception):
 
 def no_such_tool(name: str, known: Collection[str]) -> str:
     """Return that there is no tool of that name, with when it is there, the nearest name, or all names."""
-    hint = f": {OFFERED[name]}" if name in OFFERED else nearest_or_known(name, sorted(known))
+    if name in OFFERED:
+        hint = f": {OFFERED[name]}"
+    else:
+        hint = nearest_or_known(name, sorted(known))
     return f"there is no tool {format_name(name)}{hint}"
 
 
@@ -62,8 +67,7 @@ def no_such_input(name: str, declared: Collection[str]) -> str:
 def place_of(where: Where) -> str:
     """Return a path as people write it, on one line: `nodes[3].args.query`, `inputs["two words"]`, `line 7`."""
     if where[:1] == ("line",):
-        line = where[1] if len(where) > 1 else 0
-        return line if isinstance(line, str) else f"line {line}" if line else ""
+        return _place_of_line(where[1:])
     if where[-3:-1] == ("script", "line"):
         return f"{place_of(where[:-2])}, {place_of(where[-2:])}".removesuffix(", ")
     text = ""
@@ -71,7 +75,18 @@ def place_of(where: Where) -> str:
         if isinstance(part, int):
             text += f"[{part}]"
         elif part.replace("-", "_").isidentifier() and len(part) <= MAX_VALUE_CHARACTERS:
-            text += f".{part}" if text else part
+            if text:
+                text += "."
+            text += part
         else:
             text += f"[{format_value(part)}]"
     return text
+
+
+def _place_of_line(line: Where) -> str:
+    """Return the words for a line of a script, "" for none in particular."""
+    if not line or line[0] == 0:
+        return ""
+    if isinstance(line[0], str):
+        return line[0]
+    return f"line {line[0]}"

@@ -24,11 +24,13 @@ formulas between two `$`: so a sign can be neither left as it is nor escaped. No
 
 
 def _policy_text(policy: Any) -> str:
-    return f"quorum {policy.quorum}" if isinstance(policy, Quorum) else str(policy)
+    if isinstance(policy, Quorum):
+        return f"quorum {policy.quorum}"
+    return str(policy)
 
 
 class Drawing(NamedTuple):
-    """How a kind of node is drawn: what encloses its text in Mermaid's language, and what it does in a few words."""
+    """How a kind of node is drawn: the signs around its text in Mermaid's language, and a few words on what it does."""
 
     opening: str
     closing: str
@@ -56,18 +58,22 @@ def what_of(node: Node | ToolCall | ModelCall) -> str:
 def summary_of(node: Node, links: dependencies.Links | None = None, what: str = "") -> str:
     """Return the summary: id first, what it does, what it waits for; at most 120 characters on one line.
 
-    Control characters and marks that turn the direction of writing are left out. `links` saves working out what
-    the node depends on once more. With `what`, that stands for what it does and what it waits for.
+    Control characters and marks that turn the direction of writing are left out. `links` are the node's, if they are
+    worked out already. With `what`, the summary has that in the place of all words behind the id.
     """
     if what:
         return clipped(one_line(f"{node.id} {what[:LOOKED_AT]}"), MAX_SUMMARY_CHARACTERS)
     links = links or dependencies.links_of(node)
     names = [*links.inputs, *links.needs]
-    tail = f" <- {','.join(names)}" if names else ""
+    tail = ""
+    if names:
+        tail = f" <- {','.join(names)}"
     if len(tail) > TAIL_CHARACTERS:
         tail = f" <- {len(names)} nodes"
-    does = what_of(node) if node.kind in ("tool", "llm") else f"{node.kind} {what_of(node)}"
-    head = one_line(f"{node.id} {does[:LOOKED_AT].rstrip()}")
+    words = what_of(node)
+    if node.kind not in ("tool", "llm"):
+        words = f"{node.kind} {words}"
+    head = one_line(f"{node.id} {words[:LOOKED_AT].rstrip()}")
     return clipped(head, MAX_SUMMARY_CHARACTERS - len(tail)) + tail
 
 
@@ -76,10 +82,12 @@ def for_bar(summary: str) -> str:
 
     It reads the same as text and as Markdown.
     """
-    summary = _MARKUP.sub(lambda found: _LOOKALIKES[found[0]], summary)
+    summary = _MARKUP.sub(lambda sign: _LOOKALIKES[sign[0]], summary)
     head, arrow, sources = summary.rpartition(" <- ")
-    tail = arrow + sources if len(sources) <= TAIL_CHARACTERS else ""
-    head = head if tail else summary
+    tail = arrow + sources
+    if not arrow or len(sources) > TAIL_CHARACTERS:
+        head = summary
+        tail = ""
     return clipped(head, MAX_BAR_CHARACTERS - len(tail)) + tail
 
 
@@ -87,5 +95,8 @@ def clipped(text: str, most: int) -> str:
     """Return at most `most` characters of `text` and 340 bytes, with a mark where it was cut."""
     if len(text) <= most <= MAX_SUMMARY_BYTES and text.isascii():
         return text
-    short = text[:most].encode(errors="replace")[:MAX_SUMMARY_BYTES].decode(errors="ignore")
-    return text if short == text else short[: most - 1] + "…"
+    encoded = text[:most].encode(errors="replace")
+    short = encoded[:MAX_SUMMARY_BYTES].decode(errors="ignore")
+    if short == text:
+        return text
+    return short[: most - 1] + "…"
