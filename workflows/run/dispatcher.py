@@ -80,7 +80,7 @@ class Dispatcher:
         self.reports = 0
         self._ended: deque[InFlight] = deque()
         self._waiting: deque[tuple[Start, list[Key]]] = deque()
-        self._put_back: list[NodeEnded] = []
+        self._put_back: list[End] = []
         self.started = 0
         self.child_defaults: dict[str, Any] = {}
         self.origins: tuple[str, ...] = ()
@@ -116,7 +116,8 @@ class Dispatcher:
 
     def owes_usage(self) -> bool:
         """Whether a model call or a sub-agent is in flight, or its end has not been taken yet."""
-        return any(flight.is_paid for flight in (*self._flights.values(), *self._ended))
+        flights = (*self._flights.values(), *self._ended)
+        return any(flight.is_paid for flight in flights)
 
     @property
     def held_up(self) -> bool:
@@ -157,8 +158,13 @@ class Dispatcher:
                 self._start(decision)
             else:
                 # One was cancelled before it began. The other members of its group start alone.
-                self._put_back += [NodeEnded(*key, outcomes.START_AGAIN) for key in keys]
+                self._put_back_all(keys)
                 self._wake()
+
+    def _put_back_all(self, keys: list[Key]) -> None:
+        """Have units that have not begun start again later."""
+        for key in keys:
+            self._put_back.append((NodeEnded(*key, outcomes.START_AGAIN), None))
 
     def _still_wanted(self, unit: int, generation: int) -> bool:
         return self._state.status.get(unit) == RUNNING and self._state.generation[unit] == generation
@@ -228,7 +234,7 @@ class Dispatcher:
         """Return the queue, the timeouts, the attempts and the label of an activity."""
         state = self._state
         unit = decision.units[0]
-        specs = [state.spec_of(each) for each in decision.units]
+        specs = list(map(state.spec_of, decision.units))
         if isinstance(call, ToolNodeCall) and call.tried:
             # Attempts in an activity of several units count too.
             specs = [replace(spec, attempts=max(1, spec.attempts - call.tried)) for spec in specs]
@@ -327,8 +333,7 @@ class Dispatcher:
         if len(units) > MAX_NAMED_MEMBERS:
             label = f"{name} … {self._state.path(units[-1])}"
         elif len(units) > 1:
-            paths = [self._state.path(unit) for unit in units]
-            label = " ".join([name, *paths])
+            label = " ".join([name, *map(self._state.path, units)])
         else:
             label = f"{name} {summary.partition(' ')[2]}"
         return label[:_LABEL_CHARACTERS]
@@ -395,7 +400,7 @@ class Dispatcher:
         come to their end first.
         """
         for _, keys in self._waiting:
-            self._put_back += [NodeEnded(*key, outcomes.START_AGAIN) for key in keys]
+            self._put_back_all(keys)
         self._waiting.clear()
         for flight in self._activities():
             is_wanted = any(self._still_wanted(*key) for key in flight.keys)
@@ -407,8 +412,7 @@ class Dispatcher:
 
     def settled(self) -> list[End]:
         """Return the units that have ended since the last call, in order, each with its reply if there is one."""
-        ends: list[End] = [(event, None) for event in self._put_back]
-        ends += self._reported
+        ends = [*self._put_back, *self._reported]
         self._put_back = []
         self._reported = []
         while self._ended:
@@ -418,7 +422,6 @@ class Dispatcher:
 
     def _outcomes_of(self, flight: InFlight) -> list[tuple[Outcome, NodeReply | None]]:
         """Return the outcome of each unit of an activity that is over, with its reply."""
-        unit = flight.units[0]
         count = len(flight.units)
         if flight.is_followed:
             count = 1
@@ -428,21 +431,24 @@ class Dispatcher:
         if flight.is_followed and (len(ends) < 2 or not self._still_wanted(*flight.keys[0])):
             ends[1:] = [(outcomes.START_AGAIN, None)]
 
+        return [self._end_in(flight, outcome, reply) for outcome, reply in ends]
+
+    def _end_in(self, flight: InFlight, outcome: Outcome, reply: NodeReply | None) -> tuple[Outcome, NodeReply | None]:
+        """Return the outcome of a unit as it counts for the run, which knows what the activity was for."""
         # A sub-agent has told of its writes, and one that was cancelled of its usage, in reports of its own.
         if flight.subagent:
-            effects = self._subagent_status.effects_of(flight.subagent)
-            ends = [(replace(outcome, effects=effects), reply) for outcome, reply in ends]
+            outcome = replace(outcome, effects=self._subagent_status.effects_of(flight.subagent))
             used = self._subagent_status.usage_of(flight.subagent)
             if used is not None:
-                ends = [(replace(outcome, usage=used), NodeReply(usage=used)) for outcome, _ in ends]
-
+                outcome = replace(outcome, usage=used)
+                reply = NodeReply(usage=used)
         if flight.is_suspended:
-            spec = self._state.spec_of(unit)
+            unit = flight.units[0]
             is_write = may_write(self._state, unit) and not flight.subagent
-            ends = [outcomes.restart(spec, outcome, reply, is_write=is_write) for outcome, reply in ends]
+            outcome, reply = outcomes.restart(self._state.spec_of(unit), outcome, reply, is_write=is_write)
         if flight.looks_up:
-            ends = [(outcomes.looked_up(outcome), reply) for outcome, reply in ends]
-        return ends
+            outcome = outcomes.looked_up(outcome)
+        return outcome, reply
 
 
 def _units_of(decision: Start) -> Units:

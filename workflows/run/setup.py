@@ -46,11 +46,12 @@ from sennit.workflows.messages.request import (
 from sennit.workflows.messages.result import UsageReport
 from sennit.workflows.plan.language.limits import NO_USAGE, Limits, Usage
 from sennit.workflows.plan.quota import PlaceReply
-from sennit.workflows.plan.scheduling.state import SUCCEEDED, RunState
+from sennit.workflows.plan.scheduling.state import RunState
 from sennit.workflows.run.outage import Outage
 from sennit.workflows.run.outcomes import failed_outcome, invalid_result, result_of, used_by
 from sennit.workflows.run.search_attributes import SearchAttributes
 from sennit.workflows.run.task_order import behind_the_run
+from sennit.workflows.run.unit_calls import outputs_of
 
 _SCHEDULE = SearchAttributeKey.for_keyword("TemporalScheduledById")
 """What the server itself writes on a run that one of its schedules starts."""
@@ -231,10 +232,7 @@ class RunSetup:
 
         `inline` is the (value, digest) of the answering node that this run remembers.
         """
-        refs: dict[str, str] = {}
-        for node in state.graph.execution_plan.answer:
-            if state.status[node] == SUCCEEDED:
-                refs[state.path(node)] = state.digest[node] or ""
+        refs = outputs_of(state, state.graph.execution_plan.answer)
         if not refs:
             return Conclusion()
         if inline is not None and state.graph.execution_plan.direct:

@@ -1,9 +1,9 @@
 """Activities that several sub-agents of a run share: one prepares the runs of many, one stores the answers of many.
 
-An activity of its own before and behind each sub-agent costs more than what it does. Who asks in one workflow task, or
-while as many activities are under way as may be, shares the next one. So an activity starts at once if few ask, and has
-the more members the more ask. Who is in it follows from the history alone: a task in which somebody asks either starts
-an activity, or none may start before one ends.
+An activity for each sub-agent, before and behind it, would cost more than its work. Sub-agents that ask in one workflow
+task, or while as many activities are under way as may be, share the next one. So an activity starts at once if few ask,
+and has the more members the more ask. Its members follow from the history alone: a task in which a sub-agent asks
+either starts an activity, or none may start before one ends.
 """
 
 import asyncio
@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
+from pydantic import JsonValue
 from temporalio import workflow
 from temporalio.exceptions import FailureError
 
@@ -39,7 +40,7 @@ R = TypeVar("R")
 
 @dataclass(slots=True, eq=False)
 class _Asked(Generic[C, R]):
-    """What one sub-agent asks for: its part of a call, and the reply that it waits for."""
+    """The wish of one sub-agent: its part of a call, and the reply that it waits for."""
 
     call: C
     ident: ActivityId
@@ -48,8 +49,9 @@ class _Asked(Generic[C, R]):
 
     def fits(self, other: "_Asked[C, R]", without: dict[str, Any]) -> bool:
         """Whether both may share an activity: what they do not name themselves is equal."""
-        mine, theirs = self.call.model_copy(update=without), other.call.model_copy(update=without)
-        return mine == theirs and self.options.get("priority") == other.options.get("priority")
+        if self.options.get("priority") != other.options.get("priority"):
+            return False
+        return self.call.model_copy(update=without) == other.call.model_copy(update=without)
 
 
 class SharedActivity(Generic[C, R]):
@@ -99,14 +101,15 @@ class SharedActivity(Generic[C, R]):
             asyncio.create_task(self._run(members))  # noqa: RUF006  it is waited for by its members
 
     def _next(self) -> list[_Asked[C, R]]:
-        """Take the members of the next activity from those who wait, in their order. Whoever has been cancelled drops
+        """Take the members of the next activity from the queue, in its order. Sub-agents that have been cancelled drop
         out.
         """
-        waiting = [asked for asked in self._waiting if not asked.reply.done()]
         members: list[_Asked[C, R]] = []
         size = 0
         left = deque[_Asked[C, R]]()
-        for asked in waiting:
+        for asked in self._waiting:
+            if asked.reply.done():
+                continue
             own = message_bytes(asked.call, exclude_unset=True)
             has_room = len(members) < MAX_SHARING and size + own <= MAX_SHARED_BYTES
             if not members or (has_room and asked.fits(members[0], self._own)):
@@ -139,7 +142,8 @@ class SharedActivity(Generic[C, R]):
     def _start(self, members: list[_Asked[C, R]]) -> "workflow.ActivityHandle[Any]":
         """Start an activity, which is cancelled if all of its members are."""
         others = len(members) - 1
-        ident, options = replace(members[0].ident, others=others), members[0].options.copy()
+        ident = replace(members[0].ident, others=others)
+        options = members[0].options.copy()
         if others:
             options["summary"] = for_bar(f"{members[0].ident.full_path}+{others} {self._label}")
         call = self._merge([asked.call for asked in members])
@@ -169,7 +173,7 @@ class SharedActivity(Generic[C, R]):
 
 
 class AgentActivities:
-    """What the sub-agents of one run share."""
+    """The activities that the sub-agents of one run share."""
 
     def __init__(self) -> None:
         self.goals: SharedActivity[AgentsCall, PreparedAgent] = SharedActivity(
@@ -186,28 +190,43 @@ class AgentActivities:
 
 
 def _merged(calls: Sequence[AgentsCall]) -> AgentsCall:
-    nodes = tuple(node for call in calls for node in call.nodes)
-    return calls[0].model_copy(update={"nodes": nodes})
+    return calls[0].model_copy(update={"nodes": _nodes_of(calls)})
 
 
 def _with_reports(calls: Sequence[AnswersCall]) -> AnswersCall:
-    nodes = tuple(node for call in calls for node in call.nodes)
-    reports = tuple(report for call in calls for report in call.reports)
-    return calls[0].model_copy(update={"nodes": nodes, "reports": reports})
+    reports: list[JsonValue] = []
+    for call in calls:
+        reports += call.reports
+    return calls[0].model_copy(update={"nodes": _nodes_of(calls), "reports": tuple(reports)})
+
+
+def _nodes_of(calls: Sequence[NodeCall]) -> tuple[str, ...]:
+    """Return the nodes of several calls, in their order."""
+    nodes: list[str] = []
+    for call in calls:
+        nodes += call.nodes
+    return tuple(nodes)
 
 
 def _prepared(found: PreparedAgents) -> list[PreparedAgent | None]:
-    """Return each sub-agent with what is common to all of them; None for those that were left out."""
+    """Return each sub-agent with the fields that are common to all of them; None for each that was left out."""
+    common: dict[str, Any] = {}
+    for name in ("attributes", "rates", "workers", "timings"):
+        value = getattr(found, name)
+        if value:
+            common[name] = value
+
     agents: list[PreparedAgent | None] = []
-    common = {name: getattr(found, name) for name in ("attributes", "rates", "workers", "timings")}
     for agent in found.agents:
         if agent.is_left_out:
             agents.append(None)
             continue
         prepared = agent.prepared
         if prepared is not None:
-            prepared = prepared.model_copy(update={name: value for name, value in common.items() if value})
-        request = {**found.request, **agent.request} if agent.request else {}
+            prepared = prepared.model_copy(update=common)
+        request: dict[str, JsonValue] = {}
+        if agent.request:
+            request = {**found.request, **agent.request}
         agents.append(agent.model_copy(update={"request": request, "prepared": prepared}))
     if not found.agents or agents[0] is None:
         raise invalid_result()

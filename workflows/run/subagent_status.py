@@ -58,12 +58,14 @@ class SubagentStatus:
 
     def begun(self, name: str, run: str) -> None:
         """Note that the sub-agent called `name` has started, as the chain of runs that begins with `run`."""
-        self._runs[name], self._effects[name] = run, None
+        self._runs[name] = run
+        self._effects[name] = None
 
     def wrote(self, name: str, report: object) -> None:
         """Note what the report of a sub-agent says of its writes; without a report it may still tell of them itself."""
         if isinstance(report, dict):
-            self._effects[name] = _effects([WriteLine.model_validate(each) for each in report.get("writes", ())])
+            writes = [WriteLine.model_validate(write) for write in report.get("writes", ())]
+            self._effects[name] = _effects(writes)
 
     def effects_of(self, name: str) -> tuple[tuple[str, WriteStatus], ...] | None:
         """Return what a sub-agent that is over has said of its writes: nothing if it has never begun, and None if it
@@ -76,11 +78,13 @@ class SubagentStatus:
         return self._usage.pop(name, None)
 
     def ended(self, name: str) -> None:
-        run, last = self._runs.pop(name, None), self._last.pop(name, None)
+        """Note that a sub-agent is over. One that was cancelled has told of its writes and its usage itself."""
+        run = self._runs.pop(name, None)
+        last = self._last.pop(name, None)
         if last is not None and last.run == run:
             self._usage[name] = last.usage
-        if last is not None and last.run == run and self._effects.get(name, ()) is None:
-            self._effects[name] = _effects(last.writes or ())
+            if self._effects.get(name, ()) is None:
+                self._effects[name] = _effects(last.writes or ())
         if self._views.pop(name, None):
             self._wake()
 
@@ -104,24 +108,34 @@ class SubagentStatus:
 
     def running(self, state: RunState) -> dict[int, str]:
         """Return the running sub-agents by node, in plan order, each by its name: `sub`, then `sub~2`."""
-        found = {}
+        names: dict[int, str] = {}
         for name in self._runs:
             path, _, generation = name.partition("~")
-            unit = state.find(path)  # a program that ran again may call it otherwise by now
-            is_running = unit is not None and state.status[unit] == RUNNING
-            if unit is not None and is_running and state.generation[unit] == int(generation or 1):
-                found[unit] = name
-        return dict(sorted(found.items()))
+            unit = state.find(path)  # a program that ran again may call the node otherwise by now
+            if unit is None or state.status[unit] != RUNNING:
+                continue
+            if state.generation[unit] == int(generation or 1):
+                names[unit] = name
+        return dict(sorted(names.items()))
 
     def blocked_children(self, state: RunState) -> dict[int, SubagentView]:
-        """Return what the running sub-agents wait for, by their nodes. Others are left out."""
-        views = {unit: self._views.get(name) for unit, name in self.running(state).items()}
-        return {unit: view for unit, view in views.items() if view is not None and view.run == self._runs[view.name]}
+        """Return what the running sub-agents wait for, by their nodes. The other sub-agents are left out."""
+        blocked: dict[int, SubagentView] = {}
+        for unit, name in self.running(state).items():
+            view = self._views.get(name)
+            if view is not None and view.run == self._runs[name]:
+                blocked[unit] = view
+        return blocked
 
     def lines(self, state: RunState, run: str) -> dict[int, str]:
         """Return a line about each running sub-agent of `run`, by its node."""
-        names, blocked = self.running(state), self.blocked_children(state)
-        return {unit: f"run {run}.{name}{' waits for a person' * (unit in blocked)}" for unit, name in names.items()}
+        blocked = self.blocked_children(state)
+        lines: dict[int, str] = {}
+        for unit, name in self.running(state).items():
+            lines[unit] = f"run {run}.{name}"
+            if unit in blocked:
+                lines[unit] += " waits for a person"
+        return lines
 
     def report(self, shown: ShownRun, status: RunStatus) -> None:
         """Report to the parent, if there is one, what this run waits for and whether that blocks the whole run.
@@ -131,8 +145,10 @@ class SubagentStatus:
         state = shown.state
         if state.draining and not state.running and self.last_reported is not None:
             return
-        waits = status in ("running", "blocked") and (state.waiting or shown.children)
-        self.report_items(shown.blocked if waits else (), is_blocked=status == "blocked")
+        items: Sequence[BlockedOn] = ()
+        if status in ("running", "blocked") and (state.waiting or shown.children):
+            items = shown.blocked
+        self.report_items(items, is_blocked=status == "blocked")
 
     def report_items(self, items: Sequence[BlockedOn], *, is_blocked: bool) -> None:
         """Report to the parent, if there is one, that this run waits for these, unless it knows."""
@@ -146,7 +162,9 @@ class SubagentStatus:
             is_blocked=is_blocked,
             blocked=tuple(for_parent(item, info.workflow_id) for item in blocked),
         )
-        mark = hashlib.sha256(view.model_dump_json().encode()).hexdigest()[:16] if blocked else ""
+        mark = ""
+        if blocked:
+            mark = hashlib.sha256(view.model_dump_json().encode()).hexdigest()[:16]
         if mark != self.last_reported:
             self.last_reported = mark
             self._reporting = asyncio.create_task(self._send(info.parent.workflow_id, view))
@@ -199,7 +217,8 @@ def _effects(writes: Sequence[WriteLine]) -> tuple[tuple[str, WriteStatus], ...]
 
 def for_parent(item: BlockedOn, run: str) -> BlockedOn:
     """Return an item as the parent gets it: with the run that asks, and with too long a text left out."""
-    item = item if item.run else item.model_copy(update={"run": run})
+    if not item.run:
+        item = item.model_copy(update={"run": run})
     command = shlex.join(["sennit", "status", item.run or run])
     if len(item.shown) > MAX_STATUS_CHARACTERS:
         rest = f"… the whole: {command}"

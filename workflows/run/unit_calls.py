@@ -50,8 +50,8 @@ def node_call(state: RunState, run: str, plan: str, units: Units, *, asks: bool 
     """Return the call of the activity that runs these units. `common` are fields that all calls of the plan have."""
     unit = units[0]
     takes = contract_of(state, units, asks=asks).takes
-    names = [ActivityId(activity_name(state, each), activity_generation(state, each)).full_path for each in units]
-    common |= {"run": run, "plan": plan, "nodes": tuple(names)}
+    names = tuple(_full_path(state, each) for each in units)
+    common |= {"run": run, "plan": plan, "nodes": names}
     if unit in state.answers:
         return GateNodeCall(**common, answer=state.answers[unit])
 
@@ -77,6 +77,15 @@ def node_call(state: RunState, run: str, plan: str, units: Units, *, asks: bool 
     if spec.inputs and spec.kind != "join":
         fields |= _fields_of_inputs(state, unit, spec, fields["refs"])
     return takes(**common, **fields_set(**fields))
+
+
+def outputs_of(state: RunState, nodes: Iterable[int]) -> dict[str, str]:
+    """Return the references of the outputs of these nodes, by their paths. Nodes without a value are left out."""
+    refs: dict[str, str] = {}
+    for node in nodes:
+        if state.status[node] == SUCCEEDED:
+            refs[state.path(node)] = state.digest[node] or ""
+    return refs
 
 
 def fields_set(**fields: Any) -> dict[str, Any]:
@@ -115,28 +124,37 @@ def _question_room(state: RunState, unit: int) -> int:
 def _fields_of_inputs(state: RunState, unit: int, spec: NodeSpec, refs: dict[str, str]) -> dict[str, Any]:
     """Return the fields of a node with `inputs`: the outputs of the chosen ones beside `refs`, and the failures."""
     chosen = state.chosen[unit]
-    fields: dict[str, Any] = {"refs": refs | {state.path(node): state.digest[node] or "" for node in chosen}}
+    refs = dict(refs)
+    for node in chosen:
+        refs[state.path(node)] = state.digest[node] or ""
+    fields: dict[str, Any] = {"refs": refs}
     if spec.policy == "settled":
         is_chosen = set(chosen)
-        losses = lost(state, [node for node in spec.inputs if node not in is_chosen])
-        fields["lost"] = {state.path(node): loss for node, loss in losses.items()}
+        fields["lost"] = _losses(state, [node for node in spec.inputs if node not in is_chosen])
     return fields
 
 
 def _advance_fields(state: RunState, session: Session) -> dict[str, Any]:
     """Return what a script learns by an advance: the outputs of calls that have ended, the failures, the times."""
-    refs: dict[str, str] = {}
-    ends: dict[str, int] = {}
-    failed: list[int] = []
-    for call in session.last.told:
-        path = state.path(call)
-        ends[path] = state.ended_at.get(call, 0)
-        if state.status[call] == SUCCEEDED:
-            refs[path] = state.digest[call] or ""
-        else:
-            failed.append(call)
-    losses = {state.path(call): loss for call, loss in lost(state, failed).items()}
-    return {"repeated": _repeated(state, session.last.told), "refs": refs, "lost": losses, "ends": ends}
+    calls = session.last.told
+    failed = [call for call in calls if state.status[call] != SUCCEEDED]
+    return {
+        "repeated": _repeated(state, calls),
+        "refs": outputs_of(state, calls),
+        "lost": _losses(state, failed),
+        "ends": {state.path(call): state.ended_at.get(call, 0) for call in calls},
+    }
+
+
+def _losses(state: RunState, nodes: list[int]) -> dict[str, tuple[str, str | None]]:
+    """Return how these nodes have ended without a value, by their paths."""
+    losses = lost(state, nodes)
+    return {state.path(node): loss for node, loss in losses.items()}
+
+
+def _full_path(state: RunState, unit: int) -> str:
+    """Return the name by which activities know a unit, with its generation."""
+    return ActivityId(activity_name(state, unit), activity_generation(state, unit)).full_path
 
 
 def _repeated(state: RunState, read: Iterable[int]) -> tuple[str, ...]:
@@ -147,7 +165,7 @@ def _repeated(state: RunState, read: Iterable[int]) -> tuple[str, ...]:
 
 def _outputs_read(state: RunState, units: Units) -> dict[str, str]:
     """Return the digests of the outputs that these units read from outside, by the paths of their nodes."""
-    inside = dict.fromkeys(units)
+    inside = set(units)
     read: list[int] = []
     for unit in units:
         read += _read_by(state, unit)
@@ -156,11 +174,7 @@ def _outputs_read(state: RunState, units: Units) -> dict[str, str]:
         for unit in units:
             read += state.spec_of(unit).needs
 
-    refs: dict[str, str] = {}
-    for node in read:
-        if node not in inside and state.status[node] == SUCCEEDED:
-            refs[state.path(node)] = state.digest[node] or ""
-    return refs
+    return outputs_of(state, [node for node in read if node not in inside])
 
 
 def _read_by(state: RunState, unit: int) -> list[int]:
