@@ -32,7 +32,7 @@ from sennit.activities.nodes.group import GroupRun
 from sennit.activities.nodes.in_flight import worker_stops
 from sennit.activities.nodes.runner import NodeRunner
 from sennit.activities.nodes.server_time import millis_now, seconds_now
-from sennit.activities.nodes.short_calls import StepAlone
+from sennit.activities.nodes.short_calls import AdvanceAlone
 from sennit.activities.programs.advance import Programs
 from sennit.activities.programs.checkouts import InterpreterCrashed
 from sennit.activities.programs.interpreter import Interpreter
@@ -468,22 +468,22 @@ class Activities:
                 if not isinstance(call, FollowedCall) or call.then is None:
                     return GroupReply(nodes=(_with_usage(reply, attempts),))
 
-                # The step comes behind all that its program was told before: a time that a fork has taken over moves.
+                # The advance comes behind all that its script was told before: a time that a fork has taken over moves.
                 at = max(reply.at or millis_now(), call.then.after + 1)
                 moved: tuple[str, ...] = ()
                 if reply.at and reply.at != at:
                     moved = (parse_unit(call.nodes[0]).path,)
                 reply = reply.model_copy(update={"at": at})
                 then = call.then.model_copy(update={"moved": moved})
-                step = await self._step_after(call, then, reply, run_prefix)
-            return GroupReply(nodes=(_with_usage(reply, attempts), *step))
+                advance = await self._advance_after(call, then, reply, run_prefix)
+            return GroupReply(nodes=(_with_usage(reply, attempts), *advance))
 
         return _named(kind, run_node)
 
-    async def _step_after(
+    async def _advance_after(
         self, call: NodeCall, then: ProgramNodeCall, reply: NodeReply, run_prefix: str
     ) -> tuple[NodeReply, ...]:
-        """Make the step of a program that waits for nothing but this node. If it fails, it is made again alone."""
+        """Advance a program that waits for nothing but this node. If that fails, it is done again alone."""
         if reply.ref is None or reply.more or reply.question is not None:
             return ()
         path = parse_unit(call.nodes[0]).path
@@ -492,13 +492,13 @@ class Activities:
         left = {name: max(0, rest - used.get(name, 0)) for name, rest in then.left.items()}
         then = then.model_copy(update={"refs": refs, "left": left, "ends": {path: reply.at}})
         try:
-            step = await self._nodes.run(then, then.nodes[0], refs, run_prefix=run_prefix, attempts=Attempts(1, 0))
-            return (step,)
-        except StepAlone:
+            advance = await self._nodes.run(then, then.nodes[0], refs, run_prefix=run_prefix, attempts=Attempts(1, 0))
+            return (advance,)
+        except AdvanceAlone:
             return ()
-        except Exception as error:  # noqa: BLE001  the call has its result, whatever becomes of the step
+        except Exception as error:  # noqa: BLE001  the call has its result, whatever becomes of the advance
             reason = f"{kind_of(error)}: {message_of(error)}"
-            log.warning("the step of a program behind `%s` has failed, and is made again alone: %s", path, reason)
+            log.warning("the advance of a program behind `%s` has failed, and is made again alone: %s", path, reason)
             return ()
 
     @activity.defn(name=contracts.GROUP.name)

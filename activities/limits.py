@@ -51,7 +51,7 @@ MAX_DOCUMENT_PATH_CHARACTERS: Final = 1_000  # of the path of a document, well w
 MAX_DRY_RUN_SECONDS: Final = 15.0  # for which one plays; then it says what it knows
 MAX_DRY_RUNS: Final = 2  # that one worker plays at once: each may keep so much in memory
 MAX_ERROR_BYTES: Final = 64 * 1024  # of an error's body, of which one sentence is shown
-MAX_ENDS_BYTES: Final = MAX_PAYLOAD_BYTES // 4  # of how the calls of one step have ended: they travel with its page
+MAX_ENDS_BYTES: Final = MAX_PAYLOAD_BYTES // 4  # of how the calls of one advance have ended: they travel with it
 MAX_EVIDENCE: Final = 50  # Pieces of one answer, so that a report fits in a payload
 MAX_EXECUTION_PLAN_BYTES: Final = MAX_PAYLOAD_BYTES * 7 // 10
 """Of a compiled plan, packed: it travels with what else is known of the plan."""
@@ -107,7 +107,7 @@ MAX_NODE_WARNINGS: Final = 5  # that a run shows about one node
 MAX_OPENAPI_BYTES: Final = 20_000_000  # of the description of an API, which is parsed whole
 MAX_OPENAPI_OPERATIONS: Final = 500  # of one API that become tools: each is a tool that a planner reads of
 MAX_OPEN_CALLS: Final = 1_000
-"""Each step reads how some calls have ended, and stores which are still open: with n at once, n * n in all."""
+"""Each advance reads how some calls have ended, and stores which are still open: with n at once, n * n in all."""
 MAX_NOTED_CHARACTERS: Final = 4_000  # of one output, where it is kept what runs said
 MAX_NOTED_CONVERSATIONS: Final = 10_000  # of one tenant, where values are kept: the latest
 MAX_NOTED_OUTPUT_BYTES: Final = 32 << 20  # of all outputs of one run that are read to note it
@@ -137,7 +137,7 @@ MAX_PRICE: Final = 10_000_000_000
 """Millionths of a dollar for a million tokens, in a file of the operator's own: what is more is a slip of the unit."""
 MAX_PREVIEW_CHARACTERS: Final = 160  # of an output in a table of nodes
 MAX_PROBE_SECONDS: Final = 60.0  # after which one call more is tried beside those that a provider takes at once
-MAX_PROGRAM_CALLS: Final = 10_000  # of one program: its session is stored after every step
+MAX_PROGRAM_CALLS: Final = 10_000  # of one program: its session is stored after every advance
 MAX_PROGRAM_LEVELS: Final = 20  # of tasks that programs start in tasks
 MAX_PROGRAM_MESSAGE_BYTES: Final = 16 << 20  # of a line of a script's process: values of 1 MB, with escapes
 MAX_PROGRAM_MESSAGE_CHARACTERS: Final = 360  # of what a program raises, in the error of its node: its line follows
@@ -188,7 +188,7 @@ MAX_SOURCE_CHARACTERS: Final = 80  # of the line of a script that an error shows
 MAX_STACK_CHARACTERS: Final = 10_000  # of the stack of a tool's error in the log
 MAX_START_SECONDS: Final = 45.0  # for which a worker waits for its MCP servers: whoever starts it waits for it
 MAX_STEM_CHARACTERS: Final = 28
-"""Of what the ids of a program's nodes begin with. With the number of a call or a step they have 36 at most."""
+"""Of what the ids of a program's nodes begin with. With the number of a call they have 36 at most."""
 MAX_STORE_PAUSE_SECONDS: Final = 5.0  # before the next attempt at a store that does not answer
 MAX_THREADS: Final = 250  # Tool calls at once in a worker: each holds a thread, and an event loop three of 1,024 files
 MAX_TITLE_CHARACTERS: Final = 120  # of a document in a list of hits

@@ -318,7 +318,7 @@ class AgentRun(UpdateHandlers, QueryHandlers):
             attributes=self._setup.attributes.names,
             last_reported=self._subagent_status.last_reported or "",
             warnings=tuple(engine.warnings),
-            log=engine.log.steps,
+            log=engine.log.advances,
             log_cut=engine.log.cut,
             events=self._journal.next,
             was_reset=self._has_forgotten,

@@ -111,7 +111,7 @@ def _written(node: Node) -> Any:
     """Return what tells a node that calls nothing from others at the same place."""
     if not isinstance(node, ProgramNode):
         return node.kind
-    return node.model_dump(mode="json", include={"kind", "script", "arguments", "step"})
+    return node.model_dump(mode="json", include={"kind", "script", "arguments"})
 
 
 def _is_shareable(node: Node, checked: StoredPlan) -> bool:

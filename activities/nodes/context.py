@@ -9,7 +9,7 @@ from sennit.activities.nodes.attempts import Attempts
 from sennit.activities.nodes.binding import Binder, Unit, Written, written_at
 from sennit.activities.storage.run_context import StoredPlan
 from sennit.activities.toolbox.errors import WorkspaceRefused
-from sennit.workflows.messages.contracts import PlanPage
+from sennit.workflows.messages.contracts import ProgramPage
 from sennit.workflows.messages.node_calls import AskingCall, NodeCall, ProgramNodeCall, WriteNodeCall
 from sennit.workflows.plan.compile.execution_plan import NodeSpec
 from sennit.workflows.plan.language.limits import NO_USAGE, Usage
@@ -107,15 +107,15 @@ class NodeContext:
 @dataclass(frozen=True, slots=True)
 class NodeOutput:
     """A node's output, with usage where a model was called, what a tool warns of, and how long its call took. With
-    `more` it is a request for more nodes; those of a program are in `page`. A program has come to its end `at` the time
-    of the last result that it was told. `log` is what a script has logged, `tasks` what it tells of its tasks, and
+    `more` it is a request for more nodes; what a script has called is in `page`. A program has come to its end `at` the
+    time of the last result that it was told. `log` is what a script has logged, `tasks` what it tells of its tasks, and
     `span` when the work on it began and ended, in milliseconds.
     """
 
     output: Any
     usage: Usage = NO_USAGE
     more: Literal["", "replan", "calls", "program"] = ""
-    page: PlanPage | None = None
+    page: ProgramPage | None = None
     warnings: tuple[str, ...] = ()
     log: tuple[str, ...] = ()
     tasks: tuple[TaskNews, ...] = ()

@@ -39,7 +39,7 @@ class SubAgentFailed(Exception):
 
 
 class ProgramFailed(Exception):
-    """A script ended by an error of its own, or cannot go on. `log` is what it has logged in its last step."""
+    """A script ended by an error of its own, or cannot go on. `log` is what it has logged in its last advance."""
 
     log: tuple[str, ...] = ()
 

@@ -154,6 +154,8 @@ class NodeRunner:
             reply = kept.model_copy(update={"attempt": 0})
             await self.origins.note(context, reply)
             return reply
+        if isinstance(call, ProgramNodeCall) and call.session:
+            return await self._advanced(context)
         if await context.binder.is_skipped(context.unit):
             return NodeReply(skipped=True)
         if isinstance(context.node, ProgramNode):
@@ -236,15 +238,15 @@ class NodeRunner:
             return None
         return of_its_type(recorded)
 
-    async def step_without_calls(
+    async def advance_alone(
         self, call: ProgramNodeCall, path: str, refs: dict[str, str], *, run_prefix: str
     ) -> NodeReply:
-        """Make a step of a program as `run` does, but ask nobody whether the program may begin, and leave all calls of
+        """Advance a program as `run` does, but ask nobody whether the program may begin, and leave all calls of
         the script to the run. Raises what `run` raises.
         """
         call = call.model_copy(update={"fuse": "off"})
         context = await self._context(call, path, refs, run_prefix, Attempts(1, 0))
-        if await context.binder.is_skipped(context.unit):
+        if not call.session and await context.binder.is_skipped(context.unit):
             return NodeReply(skipped=True)
         return await self._advanced(context)
 

@@ -1,4 +1,4 @@
-"""The short calls that a step of a program makes itself, beside each other, instead of handing them over.
+"""The short calls that an advance of a program makes itself, beside each other, instead of handing them over.
 
 Each call leaves its marker, as in a group, so that the successor of a killed worker makes only the rest. Which calls
 these are `sennit.workflows.plan.fusion.rules` says.
@@ -22,15 +22,15 @@ from sennit.workflows.messages.message import message_bytes
 from sennit.workflows.messages.node_calls import ProgramNodeCall
 from sennit.workflows.plan.compile.execution_plan import NodeSpec
 from sennit.workflows.plan.fusion.rules import Timings, why_not_in_place
-from sennit.workflows.plan.limits import MAX_STEP_CALLS
+from sennit.workflows.plan.limits import MAX_ADVANCE_CALLS
 
 MakeCall = Callable[[StoredPlan, str], Coroutine[Any, Any, NodeReply]]
 Recorded = Callable[[StoredPlan, str], Coroutine[Any, Any, NodeReply | None]]
 """Returns how a call of a page has ended in the runs that are forked, None if nothing is recorded of it."""
-STEP_SECONDS, BESIDE_LONG_SECONDS = 10.0, 0.5
-"""After which a step hands over; the second, while the script also waits for a call that is an activity."""
+ADVANCE_SECONDS, BESIDE_LONG_SECONDS = 10.0, 0.5
+"""After which an advance hands over; the second, while the script also waits for a call that is an activity."""
 GRACE_SECONDS = 1.0
-"""For which a step that hands over waits for calls in flight."""
+"""For which an advance that hands over waits for calls in flight."""
 
 
 class ProgramRunner(Protocol):
@@ -42,12 +42,12 @@ class ProgramRunner(Protocol):
         """
 
 
-class StepAlone(Exception):
-    """A step makes short calls itself, and so not behind another call, whose end would wait for theirs."""
+class AdvanceAlone(Exception):
+    """An advance makes short calls itself, and so not behind another call, whose end would wait for theirs."""
 
 
 class Bounds:
-    """What one step may do itself. `last` is when the last call ended: what is told later ended later, whatever the
+    """What one advance may do itself. `last` is when the last call ended: what is told later ended later, whatever the
     clocks say.
     """
 
@@ -61,12 +61,12 @@ class Bounds:
         self.calls = self.bytes = 0
 
     def takes(self, calls: int = 0) -> bool:
-        """Whether the step may make so many more calls, and has no more to tell than one may."""
-        return self.calls + calls <= MAX_STEP_CALLS and self.bytes <= MAX_ENDS_BYTES
+        """Whether the advance may make so many more calls, and has no more to tell than one may."""
+        return self.calls + calls <= MAX_ADVANCE_CALLS and self.bytes <= MAX_ENDS_BYTES
 
 
 class ShortCalls:
-    """The calls of one step: `specs` has what they are, and `ends` how they ended, in order, with when."""
+    """The calls of one advance: `specs` has what they are, and `ends` how they ended, in order, with when."""
 
     def __init__(self, make: MakeCall, queue: str, bounds: Bounds) -> None:
         self._make = make
@@ -80,12 +80,12 @@ class ShortCalls:
         self.ends: dict[str, NodeReply] = {}
         self.moved: dict[str, bool] = {}  # those that are told later than they ended by their markers
         self.has_others = False
-        """Whether the script has made a call that its step does not make: to be handed over at once."""
+        """Whether the script has made a call that its advance does not make: to be handed over at once."""
         self._is_full = False
-        """Whether the step has made as many calls as it may. Nothing longer waits then for those in flight."""
+        """Whether the advance has made as many calls as it may. Nothing longer waits then for those in flight."""
 
     def makes(self, spec: NodeSpec) -> bool:
-        """Whether the step makes this call."""
+        """Whether the advance makes this call."""
         return not why_not_in_place(spec, self._queue) and self.bounds.timings.is_short(spec)
 
     def begin(self, checked: StoredPlan) -> None:
@@ -104,7 +104,7 @@ class ShortCalls:
         if self.has_others:
             return
         if self.bounds.follows and mine:
-            raise StepAlone
+            raise AdvanceAlone
         self.bounds.calls += len(mine)
         self.specs |= mine
         for name in mine:
@@ -131,11 +131,11 @@ class ShortCalls:
         self._wake.set()
 
     async def next(self, waits: Sequence[str]) -> list[str]:
-        """Return what has ended of that for which the script `waits`, as soon as something has; nothing if the step is
-        to hand over.
+        """Return what has ended of that for which the script `waits`, as soon as something has; nothing if the advance
+        is to hand over.
         """
         is_beside = any(name not in self.specs for name in waits)
-        limit = self.bounds.began + (BESIDE_LONG_SECONDS if is_beside else STEP_SECONDS)
+        limit = self.bounds.began + (BESIDE_LONG_SECONDS if is_beside else ADVANCE_SECONDS)
         self._note_done()
         while not self.has_others:
             found = [name for name in waits if name in self.ends]
@@ -190,7 +190,7 @@ class ShortCalls:
         """Wait a little for what is in flight: what does not end by then is made again."""
         limit = time.monotonic() + GRACE_SECONDS
         if self._is_full:
-            limit = max(limit, self.bounds.began + STEP_SECONDS)
+            limit = max(limit, self.bounds.began + ADVANCE_SECONDS)
         while self._tasks and time.monotonic() < limit:
             await self._note_ends(limit - time.monotonic())
         await self.close()

@@ -21,12 +21,20 @@ from sennit.activities.nodes.error_mapping import (
     message_of,
 )
 from sennit.activities.nodes.origins import Origins
-from sennit.activities.nodes.replies import encode_output, reply_to
+from sennit.activities.nodes.replies import keep as keep_output
 from sennit.activities.nodes.short_calls import Bounds, MakeCall, Recorded, ShortCalls
 from sennit.activities.programs.interpreter import Interpreter, SnapshotLost
 from sennit.activities.programs.made_writes import SeenMarks, WriteClaims
 from sennit.activities.programs.material import whole_of
-from sennit.activities.programs.pages import Compiler, Part, StepContext, next_step, page_of, part_of, taken_over
+from sennit.activities.programs.pages import (
+    AdvanceContext,
+    Compiler,
+    Handover,
+    handed_over,
+    page_of,
+    part_of,
+    taken_over,
+)
 from sennit.activities.programs.progress import PYTHON, Advance, Snapshot, waiting_at
 from sennit.activities.programs.reading import Unreadable
 from sennit.activities.programs.script_run import OtherCalls
@@ -51,6 +59,7 @@ from sennit.activities.storage.run_context import ArtifactReader, RunContext
 from sennit.workflows.messages import queues
 from sennit.workflows.messages.contracts import NodeError, NodeReply
 from sennit.workflows.messages.node_calls import ProgramNodeCall
+from sennit.workflows.plan.language.facts import FactTooLarge
 from sennit.workflows.plan.language.nodes import ProgramNode, ToolNode
 from sennit.workflows.plan.language.text import one_line
 from sennit.workflows.plan.limits import MAX_LOSS_CHARACTERS, MAX_MANIFEST_BYTES
@@ -85,17 +94,16 @@ class Programs:
     ) -> NodeOutput:
         """Return what the program has returned, or the calls that it waits for.
 
-        While it waits for nothing but short calls, it may `make` these here and go on. If it ends
-        then, that is the end of the next step: this one has made the calls before. In a fork it hands over how calls
-        have ended that are `recorded` in the runs that are forked, so that the next step tells them in the order that
-        they had there. Nothing is kept of an advance that fails: the same one may be made again with other
-        results. Raises CallFailed, ProgramFailed, InterpreterCrashed, StepAlone, BindError, BodyMissing,
-        StoreUnavailable.
+        While it waits for nothing but short calls, it may `make` these here and go on. If it ends then, that is the end
+        of the next advance: this one has made the calls before. In a fork it hands over how calls have ended that are
+        `recorded` in the runs that are forked, so that the next advance tells them in the order that they had there.
+        Nothing is kept of an advance that fails: the same one may be made again with other results. Raises CallFailed,
+        ProgramFailed, InterpreterCrashed, AdvanceAlone, BindError, BodyMissing, StoreUnavailable.
         """
         node, call, prefix = context.node, context.call, context.run_prefix
         assert isinstance(node, ProgramNode)
         assert isinstance(call, ProgramNodeCall)
-        begun = None if node.step is None else await load(self.library, prefix, node.step.session)
+        begun = await load(self.library, prefix, call.session) if call.session else None
         session = await self._session(context, node, begun)
         run_context = await self.library.run_context(prefix, context.checked.run_context)
         session.repeat_writes |= run_context.repeat_writes or context.checked.repeat_writes
@@ -116,11 +124,13 @@ class Programs:
             is_trusted=digest_of(script.encode()) in run_context.trusted_scripts,
             loads=await self._loads(script, run_context, call.running),
         )
-        step = StepContext(context, around, partial(part_of, self.compiler, context, run_context), recorded)
+        around_advance = AdvanceContext(
+            context, around, partial(part_of, self.compiler, context, run_context), recorded
+        )
         calls = None
         if make is not None and call.fuse != "off":
             calls = ShortCalls(make, queues.TOOLS, Bounds(call))
-        found = await self._carry_on(step, context, session, calls)
+        found = await self._carry_on(around_advance, session, calls)
         if isinstance(found, NodeOutput):
             return found
         await self.library.put_all(prefix, list(around.bodies.values()))  # a script that is cut off may add more
@@ -142,11 +152,12 @@ class Programs:
         return loads
 
     async def _carry_on(
-        self, step: StepContext, context: NodeContext, session: Session, calls: ShortCalls | None
-    ) -> Part | NodeOutput:
-        """Run a session until it ends, or waits for what this step does not make."""
+        self, advance: AdvanceContext, session: Session, calls: ShortCalls | None
+    ) -> Handover | NodeOutput:
+        """Run a session until it ends, or waits for what this advance does not make."""
+        context = advance.context
         prefix = context.run_prefix
-        words = Words(session, await Counts.of(session, self.library, prefix), step.around)
+        words = Words(session, await Counts.of(session, self.library, prefix), advance.around)
         waited = session.awaited()
         progress = await self._run(context, words)
         log = list(session.log(progress.printed))
@@ -159,29 +170,26 @@ class Programs:
         taken = dict[str, NodeReply]()
         if takes_over(session, context):
             asked = [name for name, caution in words.cautions.items() if caution.confirms and not session.repeat_writes]
-            taken = await taken_over(step.part(words, words.nodes), words, step.recorded, asked)
+            taken = await taken_over(advance.part(words, words.nodes), words, advance.recorded, asked)
         elif calls is not None and not (session.again or sleeps):
             try:
-                progress, end = await self._go_on(step, context, words, progress, calls, log)
+                progress, end = await self._go_on(advance, words, progress, calls, log)
             finally:
                 await calls.close()
         assert progress.snapshot is not None
-        snapshot = await keep(session, progress.snapshot, self.library, prefix, step.around.bodies)
-        waits = dict.fromkeys(session.awaited())
-        past = tuple(name for name in waited if name not in waits)
-        part = Part(words, next_step(context, words, waited), past, ends=taken, log=tuple(log), news=tuple(words.news))
+        snapshot = await keep(session, progress.snapshot, self.library, prefix, advance.around.bodies)
+        handover = handed_over(words, waited)
+        handover.ends, handover.end = taken, end
+        handover.log, handover.news = tuple(log), tuple(words.news)
         if calls is not None:
-            part.made, part.ends = calls.specs, taken | calls.ends
-        if end is not None:
-            part.ends[part.step.id] = end
-        elif part.step.step is not None:
-            self.snapshots.keep(prefix, part.step.step.session, snapshot)
-        return part
+            handover.made, handover.ends = calls.specs, taken | calls.ends
+        if end is None:
+            self.snapshots.keep(prefix, handover.session, snapshot)
+        return handover
 
     async def _go_on(
         self,
-        step: StepContext,
-        context: NodeContext,
+        advance: AdvanceContext,
         words: Words,
         progress: Advance,
         calls: ShortCalls,
@@ -191,9 +199,10 @@ class Programs:
         waits then, with what it has logged until then in `log`. If it has come to its end, return where it waited
         before, and that.
         """
+        context = advance.context
         seen, left, prefix = 0, 0, context.run_prefix
         while progress.snapshot is not None:
-            calls.begin(step.part(words, words.nodes[seen:]))
+            calls.begin(advance.part(words, words.nodes[seen:]))
             calls.give_up(words.given_up[left:])
             seen, left = len(words.nodes), len(words.given_up)
             names = await calls.next(words.session.awaited())
@@ -211,7 +220,7 @@ class Programs:
                 await calls.finish()
                 break
             if not later.snapshot:
-                end = await self._end(prefix, words, later, printed, since=known.news)
+                end = await self._end(context, words, later, printed, since=known.news)
                 words.session.go_back(before)
                 words.go_back(known)
                 return progress, end
@@ -267,28 +276,25 @@ class Programs:
         return await whole_of(self.library, prefix, progress.value)
 
     async def _end(
-        self, prefix: str, words: Words, progress: Advance, log: tuple[str, ...], *, since: int
+        self, context: NodeContext, words: Words, progress: Advance, log: tuple[str, ...], *, since: int
     ) -> NodeReply:
-        """Return how a step has ended that follows another one in the same activity: with the news of tasks `since`."""
+        """Return how a script has ended behind calls that its advance has made: with the news of tasks `since`."""
+        prefix, (wanted, inline) = context.run_prefix, context.wanted
         try:
             value = await self._value(prefix, words, progress, log)
-            output = NodeOutput(value, at=progress.clock, log=log, tasks=tuple(words.news[since:]))
-            return await self._kept(prefix, output)
-        except (CallFailed, ProgramFailed, OutputRefused) as error:
+            reply = await keep_output(self.library.store, prefix, value, wanted, inline=inline)
+        except (CallFailed, ProgramFailed, OutputRefused, FactTooLarge) as error:
             return NodeReply(error=NodeError(type=kind_of(error), message=message_of(error)), log=log)
-
-    async def _kept(self, prefix: str, output: NodeOutput) -> NodeReply:
-        """Store what a session has returned. Raises OutputRefused, StoreUnavailable."""
-        body = encode_output(output.output)
-        await self.library.put_all(prefix, [body])
-        reply = reply_to(output.output, digest_of(body), len(body), [], inline=True)
-        return reply.model_copy(update={"at": output.at, "log": output.log, "tasks": output.tasks})
+        return reply.model_copy(update={"at": progress.clock, "log": log, "tasks": tuple(words.news[since:])})
 
     async def _session(self, context: NodeContext, node: ProgramNode, begun: Session | None) -> Session:
-        """Return where the program stands, ready for this step."""
+        """Return where the program stands, ready for this advance."""
         prefix, name, generation = context.run_prefix, context.unit.id, context.unit.generation
+        assert isinstance(context.call, ProgramNodeCall)
         is_taken = False
         if begun is None:
+            if not node.script:
+                raise ProgramFailed(_OLDER)
             await context.binder.load(context.unit)
             arguments = context.binder.bound(dict(node.arguments))
             script = await self.library.put(prefix, node.script)
@@ -297,18 +303,18 @@ class Programs:
             session.before = await self.library.put(prefix, session.model_dump(mode="json", exclude_defaults=True))
             is_taken = any(other.id.startswith(f"{name}_") for other in context.checked.plan.nodes)
         else:
-            assert node.step is not None
             session = begun
-            session.before, session.number = node.step.session, node.step.number
+            session.before = context.call.session
+            session.number += 1
             session.fed = []
-        assert isinstance(context.call, ProgramNodeCall)
         if session.number == 1:
             session.first = session.before
             session.since = context.call.since or session.since
         session.again |= context.call.repeats
         session.retold |= session.again or generation > 1 or context.attempts.number > 1 or context.call.epoch > 1
-        if generation > 1 or is_taken:
+        if generation != session.generation or is_taken:
             session.begin(name, mark=f"{name}~{generation}")
+            session.generation = generation
         elif session.number == 1:
             session.begin(name)
         return session
@@ -331,8 +337,8 @@ class Programs:
         """Tell a script how calls have ended.
 
         A failure that ends the script, because nothing in it catches that, is held back as long as its tasks can go on
-        without it. It is told, with others like it, by a step that waits for nothing else; and before an end by which
-        the script would end, or give up that call.
+        without it. It is told, with others like it, by an advance that waits for nothing else; and before an end by
+        which the script would end, or give up that call.
         """
         session, held = words.session, dict[int, Fed]()
         before, known, opened = session.standing(), words.standing(), dict(session.open)
@@ -354,7 +360,7 @@ class Programs:
             words.go_back(known)
             if all(number in ends for number in untold):
                 return await self._advanced(prefix, words, snapshot, ends)
-            # The next step is told all of it, in order.
+            # The next advance is told all of it, in order.
             session.held = []
             return waiting_at(snapshot)
         goes_on = any(number not in held for number in progress.waits)

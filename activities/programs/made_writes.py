@@ -73,7 +73,7 @@ def _claimed(key: str, script: str) -> str:
 
 @dataclass(slots=True)
 class WriteClaims:
-    """Claims writes for the scripts of one run, of which `context` is a step.
+    """Claims writes for the scripts of one run, of which `context` is an advance.
 
     Marks that were seen are kept in `seen`, because they never change.
     """

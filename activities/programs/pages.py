@@ -1,4 +1,4 @@
-"""Pages: the nodes that one advance of a program, or a turn of a model, adds to the plan."""
+"""Pages: the calls that an advance of a program has made, or the nodes that a turn of a model adds to the plan."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -15,15 +15,14 @@ from sennit.activities.nodes.short_calls import Recorded
 from sennit.activities.programs.words import Surroundings, TaskLine, Words
 from sennit.activities.storage.artifacts import digest_of, encode
 from sennit.activities.storage.run_context import ArtifactReader, RunContext, StoredPlan
-from sennit.workflows.messages import queues
-from sennit.workflows.messages.contracts import NodeReply, PlanPage
+from sennit.workflows.messages.contracts import NodeReply, PlanPage, ProgramPage
 from sennit.workflows.messages.ends import pack_ends
 from sennit.workflows.messages.message import Digest
 from sennit.workflows.plan.compile.compiler import Keep, PlanCompiler
 from sennit.workflows.plan.compile.execution_plan import ExecutionPlan, NodeSpec
 from sennit.workflows.plan.compile.page import page_behind
 from sennit.workflows.plan.language import dependencies
-from sennit.workflows.plan.language.nodes import GateNode, LlmNode, Node, Plan, ProgramNode, Step, ToolNode
+from sennit.workflows.plan.language.nodes import GateNode, LlmNode, Node, Plan, ToolNode
 from sennit.workflows.plan.language.references import references_in
 from sennit.workflows.plan.language.summary import summary_of
 from sennit.workflows.plan.limits import MAX_NODES
@@ -41,31 +40,28 @@ class PlanTooLarge(Exception):
 
 
 @dataclass
-class Part:
-    """What a step adds to the plan: its calls, and last the next step. For those that are `past` the script waits no
-    longer that it waited for before. `made` are those calls that the step has made itself, and `ends` how these have
-    ended, in order, and the next step if it has. `news` are those of tasks.
+class Handover:
+    """What an advance hands over to the run: the calls in `words`, and where the script stands, the stored `session`.
+
+    The script waits for the calls in `waits` beside those for which it waited before, and no longer for the `past` ones
+    of those. `made` are the calls that the advance has made itself, and `ends` how they have ended, in order; `end` is
+    how the script has ended behind them, if it has. `news` are those of tasks.
     """
 
     words: Words
-    step: ProgramNode
-    past: tuple[str, ...] = ()
+    session: str
+    waits: tuple[str, ...]
+    past: tuple[str, ...]
     made: dict[str, NodeSpec] = field(default_factory=dict)
     ends: dict[str, NodeReply] = field(default_factory=dict)
+    end: NodeReply | None = None
     log: tuple[str, ...] = ()
     news: tuple[TaskNews, ...] = ()
 
-    def told(self) -> dict[str, NodeReply]:
-        """Return how nodes have ended, as the run takes it: the next step last."""
-        told = {name: reply for name, reply in self.ends.items() if name != self.step.id}
-        if self.step.id in self.ends:
-            told[self.step.id] = self.ends[self.step.id]
-        return told
-
 
 @dataclass
-class StepContext:
-    """What a step works with. `recorded` says how calls have ended in the runs that are forked."""
+class AdvanceContext:
+    """What an advance works with. `recorded` says how calls have ended in the runs that are forked."""
 
     context: NodeContext
     around: Surroundings
@@ -77,8 +73,7 @@ def part_of(
     compiler: Compiler, context: NodeContext, run_context: RunContext, words: Words, nodes: Sequence[Node]
 ) -> StoredPlan:
     """Return some calls of an advance as a page that is not stored: what it takes to make them here."""
-    places = {name: 0 for node in nodes for name in dependencies.inputs_of(node)}
-    specs = _specs(nodes, {}, places, words.limits, lambda plan: compiler(plan, run_context, _no_fallback))
+    specs = _specs(nodes, {}, words.limits, lambda plan: compiler(plan, run_context, _no_fallback))
     page = _stored_page(context, nodes, "", words.keys, words.materials)
     page.know(specs)
     return page
@@ -98,67 +93,70 @@ async def taken_over(
     return {name: reply for name, reply in zip(names, found, strict=True) if reply is not None}
 
 
-def next_step(context: NodeContext, words: Words, waited: Sequence[str]) -> ProgramNode:
-    """Have it stored where the script waits, and return the step that goes on from there. It names the calls that it
-    waits for beside those for which the script has `waited` before.
+def handed_over(words: Words, waited: Sequence[str]) -> Handover:
+    """Return what is handed over of a script that waits now, and `waited` for these calls before. Where it stands is
+    stored with the other bodies.
     """
-    session, known = words.session, dict.fromkeys(waited)
-    if body := words.counts.put_away():
-        words.around.bodies[digest_of(body)] = body
-    state = encode(session.model_dump(mode="json", exclude_defaults=True), canonical=True)
-    words.around.bodies[digest := digest_of(state)] = state
-    return ProgramNode(
-        id=session.step_id,
-        kind="program",
-        step=Step(number=session.number + 1, node=context.unit.id, session=digest),
-        inputs=tuple(node for node in session.awaited() if node not in known),
-    )
+    bodies = words.around.bodies
+    counts = words.counts.put_away()
+    if counts is not None:
+        bodies[digest_of(counts)] = counts
+    session = encode(words.session.model_dump(mode="json", exclude_defaults=True), canonical=True)
+    digest = digest_of(session)
+    bodies[digest] = session
+
+    before = dict.fromkeys(waited)
+    now = dict.fromkeys(words.session.awaited())
+    waits = tuple(name for name in now if name not in before)
+    past = tuple(name for name in before if name not in now)
+    return Handover(words, digest, waits, past)
 
 
 async def page_of(
-    library: ArtifactReader, compiler: Compiler, context: NodeContext, run_context: RunContext, part: Part
-) -> PlanPage:
-    """Store the page with what a step adds to the plan, and return it: the program's own next step comes last.
-
-    Raises ProgramFailed, StoreUnavailable.
+    library: ArtifactReader, compiler: Compiler, context: NodeContext, run_context: RunContext, handover: Handover
+) -> ProgramPage:
+    """Store the page with the calls of an advance, and return what the run is told. Raises ProgramFailed,
+    StoreUnavailable.
     """
-    words, session, ends = part.words, part.words.session, part.told()
-    nodes = (*words.nodes, part.step)
-    names = dict.fromkeys(node.id for node in nodes)
-    known = dict.fromkeys(name for name in part.step.inputs if name not in names)
-    labels = {**words.labels, part.step.id: f"{session.function} step {session.number + 1}"}
-    tasks = [_task_spec(task) for task in words.tasks]
-    places = {name: place for place, name in enumerate((*known, *(task.id for task in tasks), *names))}
+    words, ends = handover.words, handover.ends
+    nodes = words.nodes
     specs = _specs(
-        nodes, labels, places, words.limits, lambda plan: compiler(plan, run_context, _no_fallback), part.made
+        nodes, words.labels, words.limits, lambda plan: compiler(plan, run_context, _no_fallback), handover.made
     )
     cautions, confirms = dict[str, str](), dict[str, str]()
     for spec in specs:
         spec.key, spec.call_site = words.marks.get(spec.id, ""), words.call_sites.get(spec.id, "")
-        is_made = spec.kind != "program" and spec.id in ends
-        spec.in_place = is_made and not (is_put_back(ends[spec.id]) or ends[spec.id].taken_over)
+        spec.in_place = spec.id in ends and not (is_put_back(ends[spec.id]) or ends[spec.id].taken_over)
         caution = words.cautions.get(spec.id)
         if caution is not None:
-            asks = caution.asks and not session.repeat_writes
+            asks = caution.asks and not words.session.repeat_writes
             cautions[spec.id] = caution.text
             spec.approval |= asks
             if caution.confirms and asks:
                 confirms[spec.id] = caution.confirms
                 spec.confirms = True
-    # Tasks come first: the next step is always the last of a page.
-    specs = [*tasks, *specs]
+    specs = [*map(_task_spec, words.tasks), *specs]
     packed = ExecutionPlan(specs, []).pack()
     if len(packed) > MAX_PAGE_BYTES:
         raise ProgramFailed(
-            f"{len(nodes):,} calls at once are too many for one step: await some of them before the others"
+            f"{len(nodes):,} calls at once are too many for one advance: await some of them before the others"
         )
-    stored = _stored_page(context, nodes, packed, words.keys, words.materials)
-    digest = await library.keep(
-        context.run_prefix, stored.model_copy(update={"cautions": cautions, "confirms": confirms})
-    )
+    plan = context.call.plan
+    if nodes:
+        stored = _stored_page(context, nodes, packed, words.keys, words.materials)
+        stored = stored.model_copy(update={"cautions": cautions, "confirms": confirms})
+        plan = await library.keep(context.run_prefix, stored)
     left = tuple(name for name in dict.fromkeys(words.given_up) if name not in ends)
-    told = pack_ends(specs, ends)
-    return PlanPage(plan=digest, known=tuple(known), specs=packed, past=part.past, given_up=left, ends=told)
+    return ProgramPage(
+        plan=plan,
+        specs=packed,
+        session=handover.session,
+        waits=handover.waits,
+        past=handover.past,
+        given_up=left,
+        ends=pack_ends(specs, ends),
+        end=handover.end,
+    )
 
 
 def _task_spec(task: TaskLine) -> NodeSpec:
@@ -257,21 +255,18 @@ def _plan(nodes: Sequence[Node]) -> Plan:
 def _specs(
     nodes: Sequence[Node],
     labels: dict[str, str],
-    places: dict[str, int],
     limits: dict[str, dict[str, int]],
     compiler: Callable[[Plan], PlanCompiler],
     known: Mapping[str, NodeSpec] = MappingProxyType({}),
 ) -> list[NodeSpec]:
-    """Return what the scheduler knows of each node, unless that is known. The next step waits for nodes of other pages
-    too, which a compiler does not know.
-    """
-    others = [node for node in nodes if node.id not in known and not isinstance(node, ProgramNode)]
+    """Return what the scheduler knows of each call, unless that is known."""
+    others = [node for node in nodes if node.id not in known]
     alone = [_without_material(node) for node in others]
     compiled = {spec.id: spec for spec in compiler(_plan(alone)).execution_plan(None).specs} if alone else {}
     compiled |= known
     found = []
     for node in nodes:
-        spec = compiled.get(node.id) or _next_step(node, places)
+        spec = compiled[node.id]
         for name, limit in limits.get(node.id, {}).items():
             setattr(spec, name, limit)
         if isinstance(node, GateNode):
@@ -279,13 +274,6 @@ def _specs(
         spec.summary = summary_of(_without_material(node), what=labels.get(node.id, ""))
         found.append(spec)
     return found
-
-
-def _next_step(node: Node, places: dict[str, int]) -> NodeSpec:
-    """Return the annotations of the next step of a program."""
-    spec = NodeSpec(node.id, node.kind, queue=queues.TOOLS)
-    spec.inputs = [places[name] for name in dependencies.inputs_of(node)]
-    return spec
 
 
 def _without_material(node: Node) -> Node:

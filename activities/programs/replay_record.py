@@ -1,7 +1,7 @@
 """What a script was told, entry by entry: all that it takes to have it stand where it stood, in another process.
 
 An entry is what a call was answered at once, or how a call ended. The workflow's store keeps older entries in parts;
-each part is longer than all that follow it, so that a step stores little and a replay reads few of them.
+each part is longer than all that follow it, so that an advance stores little and a replay reads few of them.
 """
 
 import json
@@ -39,7 +39,7 @@ class _Link(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """The entries of a session so far. Records share what they have in common, so that each step can keep one."""
+    """The entries of a session so far. Records share what they have in common, so that each advance can keep one."""
 
     stored: tuple[StoredPart, ...] = ()
     lacks_values: bool = False

@@ -43,15 +43,15 @@ from sennit.workflows.plan.programs.files import file_of, modules_in, place_amon
 from sennit.workflows.plan.programs.vocabulary import AWAITED, FROM_RUN
 
 TURN_SECONDS: Final = 5.0
-STEP_SECONDS: Final = 20.0
+ADVANCE_SECONDS: Final = 20.0
 """Of processor time, from one call to the next, and for all that a script does until it waits."""
 SESSION_SECONDS: Final = 120.0
 """Of processor time that a session may take in all: a replay takes it again."""
 REPLAY_SECONDS: Final = SESSION_SECONDS + TURN_SECONDS
-CALLS_IN_A_STEP: Final = 100_000
+CALLS_IN_AN_ADVANCE: Final = 100_000
 _ENDS_TOGETHER: Final = 1_000
 """In one message: sleeps that are over at the same time."""
-_STEP_BYTES: Final = 64 << 20
+_ADVANCE_BYTES: Final = 64 << 20
 """Of all messages of a process, from one wait to the next."""
 _FRAMES: Final = 10
 _AT_ONCE: Final = ("phase", *TOLD)
@@ -191,16 +191,16 @@ class ScriptRun:
             try:
                 said = self._tell(message, TURN_SECONDS)
                 message = None
-                if self._process.written - before > _STEP_BYTES:
-                    raise Untrue(f"it has told more than {_STEP_BYTES >> 20} MB without waiting for a call")
+                if self._process.written - before > _ADVANCE_BYTES:
+                    raise Untrue(f"it has told more than {_ADVANCE_BYTES >> 20} MB without waiting for a call")
                 self._hear_of_ends(said)
                 if isinstance(said, dict) and "calls" in said:
                     self._note(said.get("print"))
                     made = _list_of(said["calls"])
                     calls += len(made)
-                    if _number_of(said.get("seconds")) > STEP_SECONDS:
-                        return self._too_long(f"{STEP_SECONDS:.0f} s without waiting for a call")
-                    if calls > CALLS_IN_A_STEP:
+                    if _number_of(said.get("seconds")) > ADVANCE_SECONDS:
+                        return self._too_long(f"{ADVANCE_SECONDS:.0f} s without waiting for a call")
+                    if calls > CALLS_IN_AN_ADVANCE:
                         return self._too_many(made[-1])
                     message = {"replies": [self._answered(call) for call in made]}
                     continue
@@ -553,7 +553,7 @@ class ScriptRun:
         call = self._checked_call(said)
         self.place.process.end()
         line = call.line if isinstance(call, Call) else 0
-        message = f"the script made more than {CALLS_IN_A_STEP:,} calls without waiting for one"
+        message = f"the script made more than {CALLS_IN_AN_ADVANCE:,} calls without waiting for one"
         return self._error("RuntimeError", message, line)
 
     def _error(self, kind: str, message: str, line: int = 0, traceback: str = "") -> Advance:

@@ -112,14 +112,15 @@ class Session(BaseModel):
     """The session of a script: `function`, called with `arguments`; those are only in the first of a chain of sessions.
 
     `key` is what its calls are known by. `node` is the id of its program node, and `stems` what the ids of its calls
-    begin with, from which call on: a step that ran again begins new ones. `tasks` are the tasks of the script that run:
+    begin with, from which call on: when the program runs again, in another `generation`, new ones begin.
+    `tasks` are the tasks of the script that run:
     the number of the call with which each has begun, and its id. `held` are open calls that have failed, of which the
     script is told only when nothing else is open: they end it, and tasks beside them are to come to their ends first.
     `clock` is the time in milliseconds at which it began, and `since` that at which it began again, or in a run that
     forks others: of those and of this are `runs`, each with the time from which on its UUIDs count. `again` says that
-    the run may know calls that it makes from when it ran before, and `retold` that a step has been made again, or the
-    program in another plan: when calls ended may be noted that this session is told of later. `fed` are the ends that
-    the script was told in this step, in order; they are not stored.
+    the run may know calls that it makes from when it ran before, and `retold` that an advance has been made again, or
+    the program in another plan: when calls ended may be noted that this session is told of later. `fed` are the ends
+    that the script was told in this advance, in order; they are not stored.
     With `repeat_writes` no write asks because an earlier script may have made it. `writing` are writes that an
     earlier script may have made, by their nodes, and `heard` those of whose ends the script is told. By task, "" for
     `main`, `wrote` says when the last one was made to each resource, and `inherited` the same of those before the task;
@@ -136,6 +137,7 @@ class Session(BaseModel):
     key: str
     node: str = ""
     stems: list[tuple[int, str]] = []
+    generation: int = 1
     number: int = 1
     made: int = 0
     read: int = 0
@@ -166,8 +168,8 @@ class Session(BaseModel):
     branches: dict[int, str] = {}
 
     def begin(self, node: str, *, mark: str = "") -> None:
-        """Have the next ids begin with the id of the program's node; with a `mark`, of a step that ran again, with that
-        too.
+        """Have the next ids begin with the id of the program's node; with a `mark`, of a program that runs again, with
+        that too.
         """
         self.node = self.node or node
         stem = f"{self.node}_g{digest_of(mark.encode())[:6]}" if mark else self.node
@@ -200,13 +202,8 @@ class Session(BaseModel):
         if place in self.numbers or number != len(held) + 1:
             self.numbers[place] = [*held, number]
 
-    @property
-    def step_id(self) -> str:
-        """The id of the next step."""
-        return f"{self.stems[-1][1]}_s{self.number + 1}"
-
     def log(self, printed: str) -> tuple[str, ...]:
-        """Return what a step has printed as lines of the log, as far as there is room, and with what is cut said."""
+        """Return what an advance has printed as lines of the log, as far as there is room; what is cut is said."""
         kept = printed[: max(0, MAX_LOG_CHARACTERS - self.logged)]
         is_full = self.logged > MAX_LOG_CHARACTERS
         self.logged += len(printed)
@@ -220,7 +217,7 @@ class Session(BaseModel):
         self.errors = [*self.errors, error[:_ERROR_CHARACTERS]][-_ERRORS:]
 
     def awaited(self) -> list[str]:
-        """Return the nodes for which the next step waits."""
+        """Return the nodes for which the next advance waits."""
         nodes = [call.node for number, call in self.open.items() if number not in self.held]
         return nodes or [call.node for call in self.open.values()]
 
@@ -344,9 +341,9 @@ async def begin(session: Session, library: ArtifactReader, context: NodeContext)
 async def note_told(
     library: ArtifactReader, run_prefix: str, session: Session, ends: Iterable[tuple[str, int, bool]]
 ) -> None:
-    """Note, for forks, when calls ended as a step tells its script: by the key of each, with that time, and whether it
-    has been moved from the time that its worker says. What an attempt has noted that was killed does not count: the run
-    goes by the times that it tells last. Raises StoreUnavailable.
+    """Note, for forks, when calls ended as an advance tells its script: by the key of each, with that time, and whether
+    it has been moved from the time that its worker says. What an attempt has noted that was killed does not count: the
+    run goes by the times that it tells last. Raises StoreUnavailable.
     """
 
     async def note(name: str, at: int, is_moved: bool) -> None:
@@ -357,7 +354,7 @@ async def note_told(
 
 
 def told_before(session: Session, context: NodeContext) -> list[tuple[str, int, bool]]:
-    """Return that of all calls that a step is told as it begins."""
+    """Return that of all calls of which a script is told as an advance begins."""
     assert isinstance(context.call, ProgramNodeCall)
     moved, ends = context.call.moved, context.call.ends
     return [(call.key, ends[call.node], call.node in moved) for call in session.open.values() if call.node in ends]

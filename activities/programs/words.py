@@ -174,7 +174,7 @@ class Words:
         numbers = dict[str, int]()
         await asyncio.gather(*map(claim, by_digest.values()))
 
-        # Only now it is known what the calls of this step leave of what the script before has written.
+        # Only now it is known what the calls of this advance leave of what the script before has written.
         for name, number in numbers.items():
             write = wanted[name]
             claimant, key = self._claimant(name), write.equal.key(number)

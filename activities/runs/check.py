@@ -374,7 +374,7 @@ class PlanChecker:
         compiled = compiler_of(plan, run.context, keep).execution_plan(None, links)
         inputs = bind_inputs(plan, run.context.inputs)
         for node, spec in zip(plan.nodes, compiled.specs, strict=True):
-            if isinstance(node, ProgramNode) and node.step is None:
+            if isinstance(node, ProgramNode):
                 spec.quote = await quote_in_plan(self.read, node, run.context, inputs)
                 spec.approval = run.context.approve_plan
         for body in kept:

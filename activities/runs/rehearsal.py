@@ -1,7 +1,7 @@
 """Plays on a run from where it stands, with the run's own scheduler, as far as the recorded ends of calls reach.
 
-The steps of programs are made as the run makes them. A call is never made: its end is looked up in the run, or in one
-that it forks, and without a record the call stays open. So the play is what the run does until it has to make a call.
+Programs are advanced as the run advances them. A call is never made: its end is looked up in the run, or in one that it
+forks, and without a record the call stays open. So the play is what the run does until it has to make a call.
 The store of the `runner` is a scratch store: nothing that is claimed or kept here lasts.
 """
 
@@ -16,7 +16,7 @@ from sennit.activities.nodes.runner import NodeRunner
 from sennit.activities.nodes.server_time import millis_now
 from sennit.activities.storage.artifacts import BodyMissing
 from sennit.activities.toolbox.errors import ToolError, UnknownOutcome
-from sennit.workflows.messages.contracts import NodeReply, PlanPage
+from sennit.workflows.messages.contracts import NodeReply, ProgramPage
 from sennit.workflows.messages.node_calls import NodeCall, ProgramNodeCall
 from sennit.workflows.plan.fusion.rules import Timings
 from sennit.workflows.plan.language.conditions import ConditionError
@@ -32,7 +32,6 @@ from sennit.workflows.plan.scheduling.events import (
     TimeAdvanced,
 )
 from sennit.workflows.plan.scheduling.joins import is_open
-from sennit.workflows.plan.scheduling.programs import activity_page
 from sennit.workflows.plan.scheduling.state import RUNNING, RunState
 from sennit.workflows.plan.scheduling.step import step
 from sennit.workflows.run.outcomes import advance_of, failed_outcome, outcome_of
@@ -87,7 +86,7 @@ class Rehearsal:
         self.has_ended = False
         self._runner = runner
         self._calls: deque[_Begun] = deque()
-        self._steps: deque[_Begun] = deque()
+        self._advances: deque[_Begun] = deque()
         self._left = _lift_limits(state)
 
     async def play(self, event: Event) -> None:
@@ -97,9 +96,9 @@ class Rehearsal:
         InterpreterCrashed, BodyMissing, StoreUnavailable, ScratchFull.
         """
         self._take(event)
-        while self._calls or self._steps:
+        while self._calls or self._advances:
             if not self._calls:
-                await self._make_step(self._steps.popleft())
+                await self._advance(self._advances.popleft())
                 continue
             await self._look_up(self._calls.popleft())
             if not self._calls:
@@ -115,8 +114,8 @@ class Rehearsal:
             units = decision.units if decision.following < 0 else (*decision.units, decision.following)
             for unit in units:
                 begun = _Begun(unit, self.state.generation[unit], decision.asks)
-                is_step = self.state.kind_of(unit) == "program"
-                (self._steps if is_step else self._calls).append(begun)
+                is_advance = self.state.kind_of(unit) == "program"
+                (self._advances if is_advance else self._calls).append(begun)
                 self.started[unit] = None
 
     async def _look_up(self, begun: _Begun) -> None:
@@ -146,8 +145,8 @@ class Rehearsal:
         async with asyncio.timeout(MAX_LOOK_UP_SECONDS):
             return await self._runner.recorded_end(call, call.nodes[0], call.refs, run_prefix=self.place.prefix)
 
-    async def _make_step(self, begun: _Begun) -> None:
-        """Make a step of a program, unless what it waits for is still open."""
+    async def _advance(self, begun: _Begun) -> None:
+        """Make an advance of a program, unless what its script waits for is still open."""
         unit, state = begun.unit, self.state
         waits = state.sessions[unit].waits
         if not self._is_wanted(begun) or (waits and all(is_open(state.status[node]) for node in waits)):
@@ -158,7 +157,7 @@ class Rehearsal:
         repeats = begun.generation > 1 and bool(state.graph.made_by(unit))
         call = call.model_copy(update={"repeats": repeats, "left": self._left})
         try:
-            reply = await self._runner.step_without_calls(call, call.nodes[0], call.refs, run_prefix=self.place.prefix)
+            reply = await self._runner.advance_alone(call, call.nodes[0], call.refs, run_prefix=self.place.prefix)
         except _OF_SCRIPT as error:
             self._take(NodeEnded(unit, begun.generation, failed_outcome(failure(error, final=True))))
             return
@@ -168,7 +167,7 @@ class Rehearsal:
         else:
             self._go_on(reply.page, ended)
 
-    def _go_on(self, page: PlanPage, ended: NodeEnded) -> None:
+    def _go_on(self, page: ProgramPage, ended: NodeEnded) -> None:
         """Go on with what an advance has called, as the run does."""
         graph = self.state.graph
         event, ends = advance_of(graph, page, ended)
@@ -178,14 +177,14 @@ class Rehearsal:
         names = [spec.id for spec in event.calls]
         self._take(event)
         self.called |= {graph.by_id[name]: None for name in names}
-        self.found |= {graph.by_id[name]: reply for name, reply in ends if name != event.step}
+        self.found |= {graph.by_id[name]: reply for name, reply in ends}
 
     def _node_call(self, unit: int, *, asks: bool = False) -> NodeCall:
         place = self.place
         common: dict[str, Any] = {"origins": place.origins} if place.origins else {}
         if place.epoch > 1:
             common["epoch"] = place.epoch
-        plan = activity_page(self.state, unit) or place.plan
+        plan = self.state.spec_of(unit).page or place.plan
         return node_call(self.state, place.run, plan, (unit,), asks=asks, **common)
 
     def _is_wanted(self, begun: _Begun) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, JsonValue
+from pydantic import BaseModel, ConfigDict, JsonValue, field_validator
 
 from sennit.activities.limits import MAX_BODY_BYTES, MAX_KEPT_PLANS_BYTES, MAX_KEPT_VALUES_BYTES
 from sennit.activities.storage.artifacts import ArtifactStore, BodyMissing, decode, digest_of, encode
@@ -100,6 +100,20 @@ class StoredPlan(BaseModel):
     cautions: dict[str, str] = {}
     confirms: dict[str, str] = {}
     repeat_writes: bool = False
+
+    @field_validator("plan", mode="before")
+    @classmethod
+    def _without_steps(cls, plan: Any) -> Any:
+        """Take the pages of programs that an earlier version has advanced: a node that says where such a script stands
+        becomes a program without a script, which cannot go on. Calls beside it can.
+        """
+        if not isinstance(plan, dict):
+            return plan
+        nodes = [
+            {"id": node["id"], "kind": "program"} if node.get("kind") == "program" and "step" in node else node
+            for node in plan.get("nodes", ())
+        ]
+        return {**plan, "nodes": nodes}
 
     def node(self, name: str) -> Node:
         return self._nodes[name]

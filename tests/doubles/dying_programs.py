@@ -17,7 +17,7 @@ _advance = Programs.advance
 
 
 async def _dying(self: Programs, context: Any, *calls: Any) -> Any:
-    moment = DIE.read_text() if DIE.exists() and context.node.step is not None else ""
+    moment = DIE.read_text() if DIE.exists() and context.call.session else ""
     output = await _advance(self, context, *calls) if moment != "before" else None
     if moment:
         DIE.unlink()

@@ -65,8 +65,8 @@ class Play:
     What is called ends in any order, and sleeps only when nothing else can; or, with `takes`, which says how many
     seconds a call takes, in that of time. Calls that are `known` by their keys have ended before `since`, when the
     script was edited; or when a run was forked, the `origin`, whose results come in any order.
-    With `in_place` steps make calls of tools themselves. With `kills` every second worker is killed at a step, at any
-    call of the store, and another one makes the step again.
+    With `in_place` advances make calls of tools themselves. With `kills` every second worker is killed at an advance,
+    at any call of the store, and another one makes the advance again.
     """
 
     place: Path
@@ -91,11 +91,13 @@ class Play:
         self.begins = self.origin.clock + DAY if self.origin else BEGAN * 1000
         self.random = random.Random(self.seed)
         self.nodes: dict[str, tuple[str, Node, NodeSpec]] = {}
-        self.inputs: dict[str, list[str]] = {}
+        self.session = ""
+        """Where the script stands; "" before its first advance."""
+        self.waits: list[str] = []
+        """The calls for which it waits."""
         self.ends: dict[str, End] = {}
         self.going: dict[str, None] = {}
-        """What has neither ended nor, as a step, handed on."""
-        self.before: dict[str, str] = {}
+        """What has not ended."""
         self.order: list[str] = []
         """What has ended, in order."""
         self.clock: int = max(self.since, self.begins)
@@ -105,7 +107,7 @@ class Play:
         self.moments = 0
         self.called: Counter[str] = Counter()
         self.made: Counter[str] = Counter()
-        """What steps have called themselves."""
+        """What advances have called themselves."""
         self.marked: dict[str, NodeReply] = {}
         self.keys: Counter[str] = Counter()
         self.keys_of: dict[str, str] = {}
@@ -153,7 +155,7 @@ class Play:
             wanted={},
         )
         self.nodes["main"] = (await self.library.keep(self.prefix, kept), node, spec)
-        self.inputs["main"], self.going = [], {"main": None}
+        self.going = {"main": None}
         return self
 
     async def run(self, **arguments: Any) -> Any:
@@ -166,7 +168,7 @@ class Play:
         return await self.library.value(self.prefix, end.ref)
 
     async def go(self, moments: int = MOMENTS, **arguments: Any) -> None:
-        """Go on until the program has ended, or for so many ends and steps."""
+        """Go on until the program has ended, or for so many ends and advances."""
         await self.begin(**arguments)
         for _ in range(moments):
             if "main" in self.ends:
@@ -184,7 +186,7 @@ class Play:
             assert ready, "nothing can go on"
             return min(ready, key=lambda name: self.nodes[name][2].deadline)
         for name in ready:
-            if self.inputs[name] or isinstance(self.nodes[name][1], ProgramNode):
+            if name == "main":
                 return name
             if name not in self.due:
                 spec, seconds = self.nodes[name][2], self.takes(self.nodes[name][1])
@@ -206,12 +208,12 @@ class Play:
 
     def may_start(self, name: str) -> bool:
         """Whether a node has what it waits for."""
-        inputs = self.inputs[name]
-        ended = [self.ends[other] for other in inputs if other in self.ends]
-        return not inputs or bool(ended)
+        if name != "main" or not self.session:
+            return True
+        return any(other in self.ends for other in self.waits)
 
     async def start(self, name: str) -> None:
-        """Have a node end, or a step hand on."""
+        """Have a node end, or the program hand over what it has called."""
         name, _, expires = name.partition(" ")
         _, node, spec = self.nodes[name]
         if expires:
@@ -226,9 +228,9 @@ class Play:
 
     async def advance(self, name: str) -> None:
         """Make one advance, and take over its page."""
-        self.advances.append(name)
+        self.advances.append(self.session)
         try:
-            output = await self.step(name)
+            output = await self.output_of(name)
         except (CallFailed, ProgramFailed) as error:
             self.logged += error.log
             self.end(name, End("", "failed", f"{type(error).__name__}: {error}"))
@@ -238,10 +240,10 @@ class Play:
             self.news += output.tasks
             self.end(name, End(await self.library.put(self.prefix, output.output)), output.at if self.takes else 0)
             return
-        await self.take(name, output)
+        await self.take(output)
 
-    async def step(self, name: str) -> NodeOutput:
-        """Make a step; with `kills` a worker may be killed at it before."""
+    async def output_of(self, name: str) -> NodeOutput:
+        """Make an advance; with `kills` a worker may be killed at it before."""
         context, make = await self.context(name), self.make if self.in_place else None
         if self.kills and self.random.random() < 0.5:
             dying = ArtifactReader(cast("Any", Dying(self.store, self.random.randint(0, 12))))
@@ -251,27 +253,24 @@ class Play:
                 self.renew()
         return await self.programs.advance(await self.context(name), make, self.recorded)
 
-    async def take(self, name: str, output: NodeOutput) -> None:
+    async def take(self, output: NodeOutput) -> None:
         page = output.page
         assert page is not None
         checked = await self.library.plan(self.prefix, page.plan)
         specs = ExecutionPlan.unpack(page.specs).specs
-        names = [*page.known, *(spec.id for spec in specs)]
         self.tasks += [spec for spec in specs if spec.kind == "task"]
         self.news += output.tasks
         specs = [spec for spec in specs if spec.kind != "task"]
-        for spec, node in zip(specs, checked.plan.nodes, strict=True):
+        made = checked.plan.nodes if specs else ()
+        for spec, node in zip(specs, made, strict=True):
             assert spec.id == node.id
             assert spec.id not in self.nodes, "ids are new"
             self.nodes[spec.id] = (page.plan, node, spec)
-            self.inputs[spec.id] = [names[index] for index in spec.inputs]
-            assert self.inputs[spec.id] == list(getattr(node, "inputs", ()))
-        waits = [each for each in self.inputs[name] if each not in page.past]
-        self.inputs[specs[-1].id] = waits + self.inputs[specs[-1].id]
+        self.session = page.session
+        self.waits = [*(each for each in self.waits if each not in page.past), *page.waits]
         self.keys.update(checked.keys.values())
-        del self.going[name]
-        self.going |= dict.fromkeys(spec.id for spec in specs)
-        self.before[specs[-1].id] = name
+        self.going.pop("main", None)
+        self.going |= dict.fromkeys([*(spec.id for spec in specs), "main"])
         self.pages += 1
         self.keys_of |= checked.keys
         self.told_bytes += len(page.model_dump_json())
@@ -286,9 +285,14 @@ class Play:
                 self.end(ended, End(reply.ref or ""), reply.at if reply.taken_over else 0)
             elif not error.again:
                 self.end(ended, End("", "failed", f"{error.type}: {error.message}"))
+        if page.end is not None:
+            error = page.end.error
+            self.news += page.end.tasks
+            lost = End("", "failed", f"{error.type}: {error.message}") if error is not None else None
+            self.end("main", lost or End(page.end.ref or ""))
 
     async def make(self, page: StoredPlan, name: str) -> NodeReply:
-        """Have a fake answer a call that a step makes itself."""
+        """Have a fake answer a call that an advance makes itself."""
         node = page.node(name)
         assert isinstance(node, ToolNode)
         if name in self.marked:
@@ -320,13 +324,15 @@ class Play:
     async def context(self, name: str, generation: int = 1) -> NodeContext:
         """Return what an activity would run the node with."""
         plan, _, _ = self.nodes[name]
-        ended = {other: self.ends[other] for other in self.inputs[name] if other in self.ends}
+        waits = self.waits if name == "main" else []
+        ended = {other: self.ends[other] for other in waits if other in self.ends}
         refs = {other: end.ref for other, end in ended.items() if end.ref}
         lost = {other: (end.status, end.error) for other, end in ended.items() if not end.ref}
         began = self.clock if self.takes and name != "main" else self.begins
         times = {other: self.ended_at[other] for other in ended} or {name: began}
         about: dict[str, Any] = {"left": self.left, "since": self.since, "ends": times, "fuse": "on"}
         about |= {"origins": (PREFIX.rpartition("/")[2],)} if self.origin else {}
+        about["session"] = self.session if name == "main" else ""
         call = ProgramNodeCall(run="run", plan=plan, nodes=(name,), refs=refs, lost=lost, **about)
         checked = await self.library.plan(self.prefix, plan)
         binder = Binder(self.library, self.prefix, checked, call, {**checked.materials.get(name, {}), **refs})
@@ -365,12 +371,11 @@ class Play:
         return self.fakes["agent"](bind(node.goal, context.binder.lookup))
 
     def end(self, name: str, end: End, at: int = 0) -> None:
-        """End a node, and what it has taken over the end of, but for what has expired."""
+        """End a node, unless it has expired."""
         self.going.pop(name, None)
-        while name and name not in self.ends:
+        if name not in self.ends:
             self.ends[name], self.ended_at[name] = end, at or self.clock
             self.order.append(name)
-            name = self.before.get(name, "")
 
     def results(self) -> dict[str, tuple[End, int]]:
         """Return how calls have ended that have a value, by their keys."""

@@ -71,7 +71,7 @@ async def test_a_hostile_script_is_the_trouble_of_its_own_run(
         return parse(text, *given, **named)
 
     if name == "phases":
-        monkeypatch.setattr(script_run, "STEP_SECONDS", 2.0)  # of 20
+        monkeypatch.setattr(script_run, "ADVANCE_SECONDS", 2.0)  # of 20
     hostile = HOSTILE[name]
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with monkeypatch.context() as patched:  # pytest parses, too, if this fails

@@ -198,7 +198,7 @@ FLOODS = {
 async def test_a_flood_ends_with_its_bound(
     interpreter: Interpreter, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    monkeypatch.setattr(script_run, "CALLS_IN_A_STEP", 2_000)
+    monkeypatch.setattr(script_run, "CALLS_IN_AN_ADVANCE", 2_000)
     worker = psutil.Process()
     before = worker.memory_info().rss
     said = await came(interpreter, FLOODS[name], [])

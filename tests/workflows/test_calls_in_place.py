@@ -1,4 +1,4 @@
-"""A step of a program makes its short calls itself. They are nodes as all others are, and a person repairs them so."""
+"""An advance of a program makes its short calls itself. They are nodes as all others are, and are repaired as such."""
 
 import uuid
 from collections import Counter
@@ -45,7 +45,7 @@ def program(script: str, fuse: str = "auto", **arguments: Any) -> dict[str, Any]
 async def test_a_program_of_short_calls_is_one_activity(
     start: Start, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(short_calls, "STEP_SECONDS", 300.0)  # a busy machine takes longer than a step may
+    monkeypatch.setattr(short_calls, "ADVANCE_SECONDS", 300.0)  # a busy machine takes longer than an advance may
     sizes = {}
     for count in (20, 120):
         handle = await start(plan=program(MANY, count=count))
@@ -62,7 +62,7 @@ async def test_a_program_of_short_calls_is_one_activity(
         sizes[count] = sum(event.ByteSize() for event in before)
     assert sizes[120] - sizes[20] <= 2 * 100 * 120, "bytes of history for a call"
     sharing = (await handle.query("sharing"))["nodes"]
-    assert sharing["main_1"] == "made by its program's step: `glance` takes 20 ms, declared"
+    assert sharing["main_1"] == "made by an advance of its program: `glance` takes 20 ms, declared"
 
 
 @pytest.mark.parametrize("caught", [False, True])

@@ -62,7 +62,7 @@ class PrepareCall(Message):
 
 class PlanPage(Message):
     """Nodes with which a plan goes on. Of those that a tool loop calls, the last one takes over the end of the turn
-    that has added them. Of those that a program calls, the last one is no node: it is the program's next advance.
+    that has added them.
     """
 
     plan: Digest
@@ -79,12 +79,29 @@ class PlanPage(Message):
     """Facts of known nodes that only these nodes ask for."""
     fallbacks: dict[str, dict[str, JsonValue]] = Field(default_factory=dict)
     """The same of known nodes' fallback values."""
+
+
+class ProgramPage(Message):
+    """What an advance of a program has come to: what its script has called, and for what it waits now. Calls have the
+    names that the script gives them.
+    """
+
+    plan: Digest
+    """The plan where the calls lie."""
+    specs: str
+    """The calls, and the tasks that have begun, as a packed execution plan."""
+    session: Digest
+    """Where the script stands, for the next advance."""
+    waits: tuple[str, ...] = ()
+    """The calls for which the script waits beside those for which it waited before."""
     past: tuple[str, ...] = ()
-    """Calls for which a program waited before, and does not any more, by their ids: for all others it does."""
+    """The calls for which the script waited before, and does not any more: for all others it does."""
     given_up: tuple[str, ...] = ()
-    """Calls that the program no longer waits for, by their ids."""
+    """The calls that the script has cancelled."""
     ends: str = ""
-    """How calls have ended that the program's advance has made itself, packed; see `ends.py`."""
+    """How calls have ended that the advance has made itself, packed; see `ends.py`."""
+    end: "NodeReply | None" = None
+    """How the script has ended, if it has come to its end behind these calls, in the same activity."""
 
 
 class CheckResult(Message):
@@ -296,8 +313,8 @@ class NodeReply(Message):
     skipped: bool = False
     more: Literal["", "replan", "calls", "program"] = ""
     """Who asks for more nodes, if the output is a request for them."""
-    page: PlanPage | None = None
-    """The nodes that a program asks for."""
+    page: ProgramPage | None = None
+    """What the script of a program has called."""
     attempt: int = 1
     usage: Usage = NO_USAGE
     question: Question | None = None
@@ -326,8 +343,8 @@ class NodeReply(Message):
 
 
 class GroupReply(Message):
-    """One reply for each node, in the order of the call, and one for the step that follows, if it has run. A node that
-    was cancelled has an error with `again`.
+    """One reply for each node, in the order of the call, and one for the advance that follows, if it was made. A node
+    that was cancelled has an error with `again`.
     """
 
     nodes: tuple[NodeReply, ...]

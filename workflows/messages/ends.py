@@ -29,9 +29,8 @@ def pack_ends(specs: Sequence[NodeSpec], ends: Mapping[str, NodeReply]) -> str:
 
 
 def unpack_ends(page: ExecutionPlan, text: str) -> list[CallEnd]:
-    """Return what `pack_ends` has packed. Raises ValueError for anything else, and for ends that a step cannot know:
-    those of calls that write, two of one node, and that of another step than the next one, which ends last. Ends that
-    are taken over from another run may be of any call.
+    """Return what `pack_ends` has packed. Raises ValueError for anything else, and for ends that no advance can know:
+    those of calls that write, and two of one node. Ends that are taken over from another run may be of any call.
     """
     if not text:
         return []
@@ -44,18 +43,16 @@ def unpack_ends(page: ExecutionPlan, text: str) -> list[CallEnd]:
     except (ValidationError, TypeError, LookupError, zlib.error) as error:
         raise ValueError(f"these are no ends: {error}") from None
 
-    # Every end says something, and the step that follows ends behind all calls.
     ends: dict[str, NodeReply] = {}
-    has_next_step = False
     for spec, reply in zip(specs, replies, strict=True):
-        is_silent = reply.error is None and not reply.ref
-        if is_silent or has_next_step or spec.id in ends:
+        if spec.id in ends or not says_an_end(reply):
             raise ValueError("the ends do not fit the page")
+        if not reply.taken_over and (spec.kind != "tool" or spec.effect == "write"):
+            raise ValueError("the page says how something ended that an advance does not call")
         ends[spec.id] = reply
-        has_next_step = spec is page.specs[-1]
-
-    for spec in specs:
-        is_made = spec is not page.specs[-1] and not ends[spec.id].taken_over
-        if is_made and (spec.kind != "tool" or spec.effect == "write"):
-            raise ValueError("the page says how something ended that a step does not call")
     return list(ends.items())
+
+
+def says_an_end(reply: NodeReply) -> bool:
+    """Whether a reply says that its node has ended, with a value or an error."""
+    return reply.error is not None or bool(reply.ref)

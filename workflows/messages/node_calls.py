@@ -56,22 +56,24 @@ class ProgramNodeCall(AskingCall, BudgetedCall):
     """Makes an advance of a program, or asks whether it may begin."""
 
     approved: Approval | None = None
+    session: Digest = ""
+    """Where the script stands; "" for the first advance."""
     ends: dict[str, int] = Field(default_factory=dict)
-    """When the inputs of the step ended, and the program began for the first time, in milliseconds."""
+    """When the calls ended that the script is told of, and the program began for the first time, in milliseconds."""
     moved: tuple[str, ...] = ()
-    """Those inputs that end later as the run has it told than by the clocks of their workers: forks go by `ends`."""
+    """Those calls that end later as the run has it told than by the clocks of their workers: forks go by `ends`."""
     since: int = 0
     """When a program began again."""
     fuse: Fuse = "off"
-    """Whether the step makes short calls itself."""
+    """Whether the advance makes short calls itself."""
     usual: dict[str, int] = Field(default_factory=dict)
     """How long calls of tools take, in milliseconds, as far as the run knows that."""
     repeats: bool = False
-    """Whether the run may know how its calls have ended: then the step makes none."""
+    """Whether the run may know how its calls have ended: then the advance makes none."""
     after: int = 0
-    """When the last call ended that the program was told before this step."""
+    """When the last call ended that the program was told before this advance."""
     follows: bool = False
-    """Whether it follows a call in one activity: then the step makes none."""
+    """Whether it follows a call in one activity: then the advance makes none."""
     slots: int = DEFAULT_WINDOW
     """How many activities of the run may be under way at once."""
     rates: dict[str, int] = Field(default_factory=dict)
@@ -80,15 +82,16 @@ class ProgramNodeCall(AskingCall, BudgetedCall):
     """How many model calls of the run are under way, by their queue."""
 
     def without_inputs(self) -> Self:
-        """Return what the step's own calls take of it: nothing of what the step itself waits for."""
-        return self.model_copy(update={"refs": {}, "lost": {}, "ends": {}, "moved": (), "repeated": (), "since": 0})
+        """Return what the advance's own calls take of it: nothing of what the script is told."""
+        told = {"session": "", "refs": {}, "lost": {}, "ends": {}, "moved": (), "repeated": (), "since": 0}
+        return self.model_copy(update=told)
 
 
 class FollowedCall(NodeCall):
     """Of a node that a program may wait for."""
 
     then: ProgramNodeCall | None = None
-    """The step that follows in the same activity if the node has a value."""
+    """The advance that follows in the same activity if the node has a value."""
 
 
 class ToolNodeCall(FollowedCall, AskingCall):

@@ -113,7 +113,7 @@ class RunInput(Frozen):
     `window` is how many activities are under way at once, `in_flight` how many nodes and items: several short calls
     share an activity as `fuse` says, or the plan where that is not given.
 
-    With `approve_plan` a person approves the plan before any of it starts, and each program before its first step. With
+    With `approve_plan` a person approves the plan before any of it starts, and each program before it begins. With
     `trust_program` the programs of the plan, as they are, also run where the kernel cannot confine them, on the workers
     of a local stack. `agents_above` says how many agents have asked each other before this run, by A2A.
     """

@@ -48,7 +48,7 @@ MAX_WHOLE_NOTES: Final = 200  # Errors that a run keeps whole: one that continue
 MAX_NOTE_CHARACTERS: Final = 500  # of each further error
 MAX_SNAPSHOT_BYTES: Final = 64 * 1024 * 1024  # of what a run hands on, unpacked
 MAX_UNPACKED_PLAN_BYTES: Final = 64 * 1024 * 1024  # of an execution plan, unpacked
-MAX_UNPACKED_ENDS_BYTES: Final = 16 * MAX_PAYLOAD_BYTES  # of how the calls of one step have ended, unpacked
+MAX_UNPACKED_ENDS_BYTES: Final = 16 * MAX_PAYLOAD_BYTES  # of how the calls of one advance have ended, unpacked
 MAX_SHOWN_SCRIPT_CHARACTERS: Final = 64 * 1024
 """Of a script that people may see: a run hands it on when it continues as new."""
 MAX_SCRIPT_BYTES: Final = 1 << 20  # of a script with its modules: to parse it takes memory
@@ -57,7 +57,7 @@ MAX_TREE_LEVELS: Final = 120
 """Of the tree of a script: what walks it may call itself. Python's own parser takes a few levels more."""
 MAX_EXPRESSION_CHARACTERS: Final = 10_000  # of an expression that a planner writes as an argument
 MAX_BRACES: Final = 20_000  # in a script: Python 3.11 parses an f-string in quadratic time
-MAX_STEP_CALLS: Final = 1_000  # that one advance of a program makes itself: they are repeated together
+MAX_ADVANCE_CALLS: Final = 1_000  # that one advance of a program makes itself: they are repeated together
 MAX_SCRIPT_FILES: Final = 50  # of one script: the program and its modules
 MAX_SCRIPT_PROBLEMS: Final = 50  # of one script that people are shown
 MAX_QUOTED_CALLS: Final = 10_000  # of a program: what makes more is not quoted

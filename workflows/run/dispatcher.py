@@ -32,7 +32,7 @@ from sennit.workflows.plan.language.summary import for_bar
 from sennit.workflows.plan.limits import MAX_TASK_BYTES
 from sennit.workflows.plan.scheduling.completion import may_write
 from sennit.workflows.plan.scheduling.events import Event, InputsRead, NodeEnded, Outcome, Start
-from sennit.workflows.plan.scheduling.programs import activity_generation, activity_name, activity_page, last_told
+from sennit.workflows.plan.scheduling.programs import advance_number, last_told
 from sennit.workflows.plan.scheduling.ready import grant, in_place
 from sennit.workflows.plan.scheduling.state import RUNNING, RunState
 from sennit.workflows.run import outcomes
@@ -192,11 +192,12 @@ class Dispatcher:
         self._bytes += COMMAND_BYTES + message_bytes(call, exclude_unset=True)
 
         ident = ActivityId(
-            activity_name(state, unit),
-            activity_generation(state, unit),
+            state.path(unit),
+            state.generation[unit],
             others=len(decision.units) - 1,
             work="question" if decision.asks else "",
             epoch=self.epoch,  # no two ids of one run are under way at once
+            advance=advance_number(state, unit),
         )
         contract = contract_of(state, decision.units, asks=decision.asks)
         options = self._options(decision, contract, call, ident)
@@ -291,7 +292,7 @@ class Dispatcher:
         """Return the call for these units, with what the budget has left for it."""
         state = self._state
         unit = units[0]
-        plan = activity_page(state, unit) or self.plan
+        plan = state.spec_of(unit).page or self.plan
         call = node_call(state, self._run, plan, units, asks=asks, **self._common)
 
         left: dict[str, int] = {}
@@ -462,8 +463,8 @@ def _label_name(ident: ActivityId, decision: Start) -> str:
     """Return the name of an activity for people: the first unit's, and the number of the others."""
     others = len(decision.units) - 1
     if others == 0:
-        return ident.full_path
-    return f"{ident.full_path}+{others}"
+        return ident.label
+    return f"{ident.label}+{others}"
 
 
 def _started(contract: Call[NodeCall, GroupReply], call: NodeCall, ident: ActivityId, options: Options) -> Handle:

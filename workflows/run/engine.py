@@ -15,7 +15,7 @@ from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
 from sennit.workflows.limits import MAX_KEPT_REPLIES, MAX_RUN_WARNINGS
-from sennit.workflows.messages.contracts import CheckResult, LedgerLine, NodeReply, PlanPage
+from sennit.workflows.messages.contracts import CheckResult, LedgerLine, NodeReply, PlanPage, ProgramPage
 from sennit.workflows.messages.ends import CallEnd
 from sennit.workflows.messages.request import ContinuedState, RunRequest, has_plan
 from sennit.workflows.messages.result import RunStatus, WriteLine
@@ -49,7 +49,7 @@ from sennit.workflows.plan.scheduling.events import (
     TimeAdvanced,
     Written,
 )
-from sennit.workflows.plan.scheduling.programs import activity_name
+from sennit.workflows.plan.scheduling.programs import log_name
 from sennit.workflows.plan.scheduling.snapshot import load
 from sennit.workflows.plan.scheduling.state import RUNNING, RunState
 from sennit.workflows.plan.scheduling.step import step, unit_of
@@ -285,7 +285,7 @@ class Engine:
         self.dispatcher.start_waiting()
         self._changed()
 
-    def _go_on(self, page: PlanPage, ended: NodeEnded) -> None:
+    def _go_on(self, page: ProgramPage, ended: NodeEnded) -> None:
         """Go on with what an advance of a program has called, or fail the program."""
         try:
             event, ends = advance_of(self.state.graph, page, ended)
@@ -296,7 +296,7 @@ class Engine:
         for spec in event.calls:
             spec.fills |= spec.kind == "gate" and bool(self.dispatcher.origins)  # has it been answered there?
         self.has_grown = True
-        self._step(event, ends=ends)
+        self._step(event, page.end, ends)
         self.wake()
 
     def _check_room(self, count: int) -> None:
@@ -322,7 +322,7 @@ class Engine:
 
     def _question(self, checked: CheckResult, graph: Graph) -> Question | None:
         """Return what a person is asked about a plan before it starts, if they are. A plan that is one program asks by
-        itself, before the first step and with the arguments in place.
+        itself, before it begins and with the arguments in place.
         """
         is_program = len(graph.specs) == 1 and graph.specs[0].is_program
         if not self.approves_plan or is_program:
@@ -464,10 +464,11 @@ class Engine:
             self.replies[unit] = reply
         self.usage = self.usage.plus(reply.usage)
         self.warnings = dict.fromkeys([*self.warnings, *reply.warnings][:MAX_RUN_WARNINGS])
-        self.log.note(activity_name(self.state, unit), reply.log)
+        self.log.note(log_name(self.state, unit), reply.log)
 
     def _step(self, event: Event, reply: NodeReply | None = None, ends: Iterable[CallEnd] = ()) -> bool:
-        """Have the scheduler take an event, with the replies of its node and those it adds, and do what it decides.
+        """Have the scheduler take an event, with the `reply` of its node and the `ends` of calls of a program, and do
+        what it decides.
 
         If that breaks an invariant, the run freezes: it does nothing of what this step has decided, and takes no later
         event. Returns False then. A replay freezes at the same event, as long as the fault is there.
@@ -480,7 +481,9 @@ class Engine:
             self._freeze(event, error)
             return False
         for name, end_reply in ends:
-            self._note(self._unit_of_end(event, name), end_reply)
+            self._note(self.state.graph.by_id[name], end_reply)
+        if isinstance(event, ProgramAdvanced) and reply is not None:
+            self._note(event.ended.unit, reply)
         if len(self.replies) < MAX_KEPT_REPLIES:
             self.replies |= joined(self.state, self.replies)
         if isinstance(event, NodeEnded) and reply is not None and reply.question is not None:
@@ -496,12 +499,6 @@ class Engine:
             elif isinstance(decision, End):
                 self.status = decision.status
         return True
-
-    def _unit_of_end(self, event: Event, name: str) -> int:
-        """Return the unit of which an advance of a program tells an end: a call, or by the next advance the program."""
-        if isinstance(event, ProgramAdvanced) and name == event.step:
-            return event.ended.unit
-        return self.state.graph.by_id[name]
 
     # a run whose scheduler has broken an invariant
 

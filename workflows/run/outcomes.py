@@ -17,8 +17,18 @@ from pydantic import ValidationError
 from temporalio import exceptions
 from temporalio.exceptions import ActivityError, ApplicationError, CancelledError, ChildWorkflowError
 
-from sennit.workflows.messages.contracts import NOT_RUN, Call, GroupProgress, GroupReply, In, NodeReply, Out, PlanPage
-from sennit.workflows.messages.ends import CallEnd, unpack_ends
+from sennit.workflows.messages.contracts import (
+    NOT_RUN,
+    Call,
+    GroupProgress,
+    GroupReply,
+    In,
+    NodeReply,
+    Out,
+    PlanPage,
+    ProgramPage,
+)
+from sennit.workflows.messages.ends import CallEnd, says_an_end, unpack_ends
 from sennit.workflows.messages.result import usage_in
 from sennit.workflows.plan.compile.execution_plan import ExecutionPlan, NodeSpec
 from sennit.workflows.plan.compile.graph import Graph
@@ -75,33 +85,36 @@ def page_of(graph: Graph, page: PlanPage) -> ExecutionPlan:
         raise invalid_result() from None
 
 
-def advance_of(graph: Graph, page: PlanPage, ended: NodeEnded) -> tuple[ProgramAdvanced, list[CallEnd]]:
-    """Return the event of an advance of a program, and how calls of its page have ended by now. The last node of the
-    page is the advance that goes on from there. Raises ApplicationError of type InvalidResult.
+def advance_of(graph: Graph, page: ProgramPage, ended: NodeEnded) -> tuple[ProgramAdvanced, list[CallEnd]]:
+    """Return what an advance of a program has come to, and how calls of its page have ended by now. Raises
+    ApplicationError of type InvalidResult.
     """
-    attached = page_of(graph, page)
-    past = tuple(places_of(graph, page.past))
-    if not attached.specs or attached.specs[-1].kind != "program":
-        raise invalid_result()
     try:
+        attached = attach(parse_page(page.specs), [], len(graph.specs))
         ends = unpack_ends(attached, page.ends)
-    except ValueError:
+    except (ValueError, TypeError, AttributeError, LookupError):
         raise invalid_result() from None
 
-    *calls, following = attached.specs
-    for spec in calls:
+    # The calls of a script are in no relation to other nodes.
+    new: dict[str, int] = {}
+    for place, spec in enumerate(attached.specs, len(graph.specs)):
         if spec.kind == "program" or spec.inputs:
             raise invalid_result()
         spec.page = page.plan
+        new[spec.id] = place
+    past = tuple(places_of(graph, page.past))
+    older = [name for name in page.waits if name not in new]
+    waits = (*places_of(graph, older), *(new[name] for name in page.waits if name in new))
 
-    # The advance that goes on may have ended already, in the same activity: then its end comes last.
+    # How calls of the page have ended, and the script itself.
     end = None
-    if ends and ends[-1][0] == following.id:
-        end = outcome_of(ends[-1][1])
-    made = tuple((name, outcome_of(reply)) for name, reply in ends if name != following.id)
+    if page.end is not None:
+        if not says_an_end(page.end):
+            raise invalid_result()
+        end = outcome_of(page.end)
+    made = tuple((name, outcome_of(reply)) for name, reply in ends)
     delegated = replace(ended, outcome=replace(ended.outcome, delegated=True))
-    waits = tuple(following.inputs)
-    return ProgramAdvanced(delegated, calls, following.id, page.plan, waits, past, page.given_up, made, end), ends
+    return ProgramAdvanced(delegated, attached.specs, page.session, waits, past, page.given_up, made, end), ends
 
 
 def places_of(graph: Graph, names: Iterable[str]) -> list[int]:

@@ -9,7 +9,6 @@ from typing import Any
 
 from sennit.workflows.limits import MAX_QUESTION_CHARACTERS, MAX_SHOWN_CHARACTERS, MIN_QUESTION_CHARACTERS
 from sennit.workflows.messages import contracts
-from sennit.workflows.messages.activity_ids import ActivityId
 from sennit.workflows.messages.contracts import Call, GroupReply
 from sennit.workflows.messages.node_calls import (
     AskingCall,
@@ -22,7 +21,7 @@ from sennit.workflows.messages.node_calls import (
 )
 from sennit.workflows.plan.compile.execution_plan import NodeSpec
 from sennit.workflows.plan.scheduling.joins import lost, makers, manifest
-from sennit.workflows.plan.scheduling.programs import activity_generation, activity_name, beginning
+from sennit.workflows.plan.scheduling.programs import beginning
 from sennit.workflows.plan.scheduling.session import Session
 from sennit.workflows.plan.scheduling.state import SUCCEEDED, RunState
 
@@ -50,7 +49,7 @@ def node_call(state: RunState, run: str, plan: str, units: Units, *, asks: bool 
     """Return the call of the activity that runs these units. `common` are fields that all calls of the plan have."""
     unit = units[0]
     takes = contract_of(state, units, asks=asks).takes
-    names = tuple(_full_path(state, each) for each in units)
+    names = tuple(state.full_path(each) for each in units)
     common |= {"run": run, "plan": plan, "nodes": names}
     if unit in state.answers:
         return GateNodeCall(**common, answer=state.answers[unit])
@@ -135,10 +134,11 @@ def _fields_of_inputs(state: RunState, unit: int, spec: NodeSpec, refs: dict[str
 
 
 def _advance_fields(state: RunState, session: Session) -> dict[str, Any]:
-    """Return what a script learns by an advance: the outputs of calls that have ended, the failures, the times."""
+    """Return what an advance is given: where its script stands, and the outputs, failures and times of ended calls."""
     calls = session.last.told
     failed = [call for call in calls if state.status[call] != SUCCEEDED]
     return {
+        "session": session.last.session,
         "repeated": _repeated(state, calls),
         "refs": outputs_of(state, calls),
         "lost": _losses(state, failed),
@@ -150,11 +150,6 @@ def _losses(state: RunState, nodes: list[int]) -> dict[str, tuple[str, str | Non
     """Return how these nodes have ended without a value, by their paths."""
     losses = lost(state, nodes)
     return {state.path(node): loss for node, loss in losses.items()}
-
-
-def _full_path(state: RunState, unit: int) -> str:
-    """Return the name by which activities know a unit, with its generation."""
-    return ActivityId(activity_name(state, unit), activity_generation(state, unit)).full_path
 
 
 def _repeated(state: RunState, read: Iterable[int]) -> tuple[str, ...]:

@@ -276,8 +276,8 @@ class _CallInPlace:
 
 
 def _heard_of(state: RunState, made: Sequence[int], in_place: Sequence[int]) -> dict[int, list[int]]:
-    """Return for each call that a step has made those that had ended when it began, in the same task, in one that has
-    started that, or in one that it has started. Tasks that run side by side hear nothing of each other.
+    """Return for each call that an advance has made those that had ended when the call began: in the same task, in one
+    that has started that, or in one that it has started. Tasks that run side by side hear nothing of each other.
     """
     calls: dict[int, _CallInPlace] = {}
     for node in (*made, *in_place):

@@ -34,30 +34,30 @@ class RunLog:
     of it is kept; `cut` counts the lines that are not.
     """
 
-    def __init__(self, steps: Mapping[str, tuple[str, ...]] = MappingProxyType({}), cut: int = 0) -> None:
-        self.steps = dict(steps)
+    def __init__(self, advances: Mapping[str, tuple[str, ...]] = MappingProxyType({}), cut: int = 0) -> None:
+        self.advances = dict(advances)
         self.cut = cut
         self._size = 0
-        for lines in self.steps.values():
+        for lines in self.advances.values():
             self._size += _characters(lines)
 
     def note(self, name: str, lines: tuple[str, ...]) -> None:
         """Keep what the advance of this name has logged, in the place of what it logged when it was made before."""
-        self._size -= _characters(self.steps.pop(name, ()))
+        self._size -= _characters(self.advances.pop(name, ()))
         if lines:
-            self.steps[name] = lines
+            self.advances[name] = lines
             self._size += _characters(lines)
 
         # The oldest lines go first.
         while self._size > LOG_CHARACTERS:
-            oldest = next(iter(self.steps))
-            line, *rest = self.steps[oldest]
+            oldest = next(iter(self.advances))
+            line, *rest = self.advances[oldest]
             self._size -= len(line)
             self.cut += 1
             if rest:
-                self.steps[oldest] = tuple(rest)
+                self.advances[oldest] = tuple(rest)
             else:
-                del self.steps[oldest]
+                del self.advances[oldest]
 
     def lines(self, state: RunState) -> tuple[str, ...]:
         """Return what is kept, without what scripts have logged in advances that are made again, or in others."""
@@ -65,13 +65,13 @@ class RunLog:
         for program, session in state.sessions.items():
             names[state.path(program)] = None
             for advance in session.advances:
-                names[advance.step] = None
+                names[advance.session] = None
 
         shown = []
         if self.cut:
             noun = "line" if self.cut == 1 else "lines"
             shown.append(f"({self.cut:,} earlier {noun} of the log cut)")
-        for name, lines in self.steps.items():
+        for name, lines in self.advances.items():
             if name in names:
                 shown += lines
         return tuple(shown)

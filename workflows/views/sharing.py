@@ -12,13 +12,13 @@ _JOIN = "no activity, unless its value must be stored: what reads a join loads t
 _TASK = "no activity: its program's script runs it"
 _BESIDE = (
     "its program waited for a longer call or a sleep too, was run again, went by what the run that it forks has made, "
-    "or had no budget left for its step to make it"
+    "or had no budget left for its advance to make it"
 )
 
 
 def explained(state: RunState) -> dict[str, str]:
-    """Return of the first 500 nodes whether they may share an activity, or their program's step makes them, and if not
-    why. A map speaks for its items.
+    """Return of the first 500 nodes whether they may share an activity, or an advance of their program makes them,
+    and if not why. A map speaks for its items.
     """
     reasons: dict[str, str] = {}
     for node, spec in enumerate(state.graph.specs[:MAX_EXPLAINED]):
@@ -35,7 +35,7 @@ def _reason(state: RunState, node: int, spec: NodeSpec) -> str:
     reason = _why_alone(state, node, spec, is_of_program)
     if reason and not spec.in_place:
         return f"alone: {reason}"
-    how = "made by its program's step" if is_of_program else "may share an activity"
+    how = "made by an advance of its program" if is_of_program else "may share an activity"
     millis = state.timings.millis(spec)
     if millis is None:
         return f"{how}: `{spec.tool}` takes nobody knows how long"

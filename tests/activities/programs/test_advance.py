@@ -321,17 +321,16 @@ async def main(how: str):
     assert f"on {name}:6, and for no call ({name}:6: await" in str(stuck.value)
 
 
-async def test_a_failed_call_is_fed_again_after_its_retry_to_the_step_that_read_it(play: Make) -> None:
+async def test_a_failed_call_is_fed_again_after_its_retry_to_the_advance_that_read_it(play: Make) -> None:
     script = "async def main():\n    one = await search(query='fails')\n    return [one, await search(query='b')]"
     run = play(script, fakes=FAKES)
     with pytest.raises(CallFailed):
         await run.run()
-    [step] = [name for name in run.advances if name != "main"]
     run.ends = {"main_1": End(await run.library.put(PREFIX, "mended"))}
-    run.going = {step: None}
-    output = await run.programs.advance(await run.context(step, generation=2))
-    await run.take(step, output)
-    assert [name for name in run.going if name.startswith("main_g")] == list(run.going)
+    run.going = {}
+    await run.take(await run.programs.advance(await run.context("main", generation=2)))
+    [made, program] = run.going
+    assert (made.startswith("main_g"), program) == (True, "main")
     while "main" not in run.ends:
         await run.start(next(name for name in run.going if run.may_start(name)))
     assert await run.library.value(PREFIX, run.ends["main"].ref) == ["mended", "<b>"]
@@ -341,7 +340,7 @@ async def test_a_skipped_call_is_none(play: Make) -> None:
     run = await play("async def main():\n    return [await search(query='a')]").begin()
     await run.advance("main")
     run.end("main_1", End("", "skipped", "Skipped: by a person"))
-    await run.advance("main_s2")
+    await run.advance("main")
     assert await run.library.value(PREFIX, run.ends["main"].ref) == [None]
 
 
@@ -395,7 +394,6 @@ async def test_nodes_have_labels_queues_and_keys(play: Make) -> None:
     assert labels["main_7"] == f'second/search:{ticket} "v"'
     assert labels["main_8"] == f'second/shout>twice>search#1:{pipe} "x"'
     assert labels["main_9"] == f'second/shout>twice>search#1/search:{stage} "x"'
-    assert labels["main_s2"] == "main step 2"
     assert all(spec.queue == "sennit.tools" for _, _, spec in run.nodes.values())
     for name, (plan, node, _) in run.nodes.items():
         checked = await run.library.plan(PREFIX, plan)
@@ -404,14 +402,14 @@ async def test_nodes_have_labels_queues_and_keys(play: Make) -> None:
 
 
 async def test_a_call_that_is_made_again_has_its_first_result(play: Make) -> None:
-    """Of a step in another generation: ids are new, the keys of the results are not."""
+    """By a program in another generation: ids are new, the keys of the results are not."""
     script = "async def main():\n    return await search(query='a')"
     run = await play(script).begin()
     found = []
     for generation in (1, 2):
         context = await run.context("main", generation)
-        await run.take("main", await run.programs.advance(context))
-        run.going["main"] = None
+        await run.take(await run.programs.advance(context))
+        run.session = ""
         name = next(name for name in run.going if run.nodes[name][1].kind == "tool" and name not in found)
         found.append(name)
     contexts = [await run.context(name) for name in found]
@@ -643,7 +641,7 @@ async def main():
 """
     run = play(script, fakes={"search": lambda query: query * 2, "llm": lambda prompt, **_: prompt}, in_place=True)
     assert await run.run() == ["aa", "bb", "cc"]
-    assert run.advances[0] == "main"
+    assert run.advances[0] == ""
     assert (run.made.total() + run.called.total(), set(run.keys.values())) == (4, {1})
 
 
@@ -657,7 +655,7 @@ async def main():
 
 
 async def test_a_step_hands_over_a_call_that_takes_too_long(play: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(short_calls, "STEP_SECONDS", 0.2)
+    monkeypatch.setattr(short_calls, "ADVANCE_SECONDS", 0.2)
     monkeypatch.setattr(short_calls, "GRACE_SECONDS", 0.1)
     run = play(PAIR, fakes={"search": lambda query: len(query)}, in_place=True)
     make, cut_off = run.make, []

@@ -153,7 +153,7 @@ async def test_ten_thousand_sleeps_are_one_node(play: Callable[..., Play]) -> No
     script = f"import asyncio\n\nasync def main():\n    {body}\n    return (now() - begun).total_seconds()\n"
     played = play(script, takes=lambda _: 0)
     assert await played.run() == 60
-    assert len(played.nodes) == 3
+    assert len(played.nodes) == 2
 
 
 async def test_sleeps_that_are_over_together_end_one_after_the_other(play: Callable[..., Play]) -> None:

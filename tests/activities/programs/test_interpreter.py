@@ -178,7 +178,7 @@ BAD = [
 async def test_what_goes_wrong_in_a_script(
     interpreter: Interpreter, monkeypatch: pytest.MonkeyPatch, body: str, kind: str, message: str, line: int
 ) -> None:
-    monkeypatch.setattr(script_run, "CALLS_IN_A_STEP", 1000)
+    monkeypatch.setattr(script_run, "CALLS_IN_AN_ADVANCE", 1000)
     error = (await run(interpreter, main(body), {"big": Ended("x" * (1 << 21))})).error
     assert error is not None
     assert (error.type, error.line) == (kind, line)
@@ -208,7 +208,7 @@ async def test_an_endless_loop_without_calls_ends(
 async def test_the_time_of_a_step_counts_with_all_its_calls(
     interpreter: Interpreter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(script_run, "STEP_SECONDS", 0.5)
+    monkeypatch.setattr(script_run, "ADVANCE_SECONDS", 0.5)
     body = "while True:\n    for n in range(10_000): pass\n    phase('x')"
     error = (await run(interpreter, main(body))).error
     assert error is not None

@@ -462,7 +462,7 @@ async def main():
 async def test_a_script_that_tells_without_end_is_ended(
     interpreter: Interpreter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(script_run, "_STEP_BYTES", 1 << 20)
+    monkeypatch.setattr(script_run, "_ADVANCE_BYTES", 1 << 20)
     script = """
 async def main():
     for n in range(40):

@@ -1,4 +1,4 @@
-"""A run whose program is at its first step, and the pages that its steps give."""
+"""A run whose program is at its first advance, and what its advances give."""
 
 from typing import Any
 
@@ -18,8 +18,8 @@ def begun() -> RunState:
 
 
 def added(state: RunState, *specs: NodeSpec, program: int = 0, **told: Any) -> list[Decision]:
-    """A program goes on with these calls. The last one says what its next advance is called, and for which calls the
-    script waits; it waits for no others.
+    """A program goes on with these calls. The last one is none: its id says where the script stands then, and its
+    inputs for which calls it waits; it waits for no others.
     """
     return step(state, advanced(state, *specs, program=program, **told))
 
@@ -31,7 +31,7 @@ def advanced(state: RunState, *specs: NodeSpec, program: int = 0, **told: Any) -
     session = state.sessions[program]
     told.setdefault("past", tuple(call for call in session.waits if call not in following.inputs))
     waits = tuple(call for call in following.inputs if call not in session.waits)
-    return ProgramAdvanced(ended, calls, following.id, following.page, waits, **told)
+    return ProgramAdvanced(ended, calls, following.id, waits, **told)
 
 
 def paged(name: str, kind: Any = "tool", **fields: Any) -> NodeSpec:

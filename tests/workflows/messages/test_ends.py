@@ -1,4 +1,4 @@
-"""How calls have ended that a step has made itself: what is packed is read again, and nothing else."""
+"""How calls have ended that an advance has made itself: what is packed is read again, and nothing else."""
 
 import base64
 import json
@@ -16,7 +16,6 @@ SPECS = [
     NodeSpec("main_2", "tool", effect="write"),
     NodeSpec("main_3", "llm"),
     NodeSpec("main_4", "task"),
-    NodeSpec("main_s2", "program"),
 ]
 PAGE = ExecutionPlan(SPECS, [])
 REPLY = {"ref": "a" * 40}
@@ -24,7 +23,7 @@ REPLY = {"ref": "a" * 40}
 
 def test_ends_are_read_as_they_were_packed() -> None:
     failed = NodeReply(error=NodeError(type="ToolError", message="no", again=True))
-    ends = {"main_1": failed, "main_s2": NodeReply(ref="b" * 40)}
+    ends = {"main_3": NodeReply(ref="b" * 40, taken_over=True), "main_1": failed}
     assert unpack_ends(PAGE, pack_ends(SPECS, ends)) == list(ends.items())
     assert pack_ends(SPECS, {}) == ""
     assert unpack_ends(PAGE, "") == []
@@ -37,7 +36,6 @@ def test_ends_are_read_as_they_were_packed() -> None:
         [[1, REPLY]],
         [[2, REPLY]],
         [[3, REPLY]],
-        [[4, REPLY], [0, REPLY]],
         [[0, REPLY], [0, REPLY]],
         [[9, REPLY]],
         [[0, {"ref": 7}]],
@@ -45,7 +43,7 @@ def test_ends_are_read_as_they_were_packed() -> None:
         7,
     ],
 )
-def test_what_a_step_cannot_say_is_refused(rows: Any) -> None:
+def test_what_an_advance_cannot_say_is_refused(rows: Any) -> None:
     text = base64.b85encode(zlib.compress(json.dumps(rows).encode())).decode()
     with pytest.raises(ValueError, match="end"):
         unpack_ends(PAGE, text)

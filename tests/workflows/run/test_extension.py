@@ -10,7 +10,7 @@ from doubles.plan.play import Fields, Play, node, when
 from temporalio.exceptions import ApplicationError
 
 from sennit.workflows.limits import MAX_FACT_REFERENCES_BYTES
-from sennit.workflows.messages.contracts import CheckResult, GroupReply, NodeReply, PlanPage
+from sennit.workflows.messages.contracts import CheckResult, GroupReply, NodeReply, PlanPage, ProgramPage
 from sennit.workflows.plan.compile.page import page_behind
 from sennit.workflows.plan.language.limits import Usage
 from sennit.workflows.plan.scheduling.events import NodeEnded, Outcome, RetryRequested, SkipRequested
@@ -286,8 +286,9 @@ async def test_another_plan_starts_over_and_counts_what_the_first_has_spent() ->
 async def test_a_request_that_names_a_node_as_a_program_has_named_a_call_goes_back_to_its_model() -> None:
     checks = Checks(longer(A, node("c"), node("b"), old=2))
     engine = begun(checks, A, node("c", kind="program"))
-    call = Play(node("b", kind="llm"), node("c_s2", kind="program")).graph.execution_plan
-    engine._go_on(PlanPage(plan="p2", specs=call.pack()), NodeEnded(1, 1, Outcome("session", delegated=True)))
+    call = Play(node("b", kind="llm")).graph.execution_plan
+    page = ProgramPage(plan="p2", specs=call.pack(), session="s2")
+    engine._go_on(page, NodeEnded(1, 1, Outcome("session", delegated=True)))
     checks.now.set()
     engine.extender.take(NodeEnded(0, 1, Outcome()), REPLAN)
     await settle()

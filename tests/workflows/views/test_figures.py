@@ -177,12 +177,12 @@ def test_a_page_has_the_calls_that_have_begun_and_marks_the_critical_path() -> N
 
 
 def program(*calls: tuple[str, str, int, int]) -> Play:
-    """A program whose first step has made these calls itself: names, call sites, begins and ends."""
+    """A program whose first advance has made these calls itself: names, call sites, begins and ends."""
     play = Play(node("p", kind="program"), answer="p")
     at(play, 0).begin()
     made = [NodeSpec(name, "tool", in_place=True, call_site=site, key=name) for name, site, _, _ in calls]
     state = play.state
-    play.act(ProgramAdvanced(NodeEnded(0, 1, Outcome("said", delegated=True)), made, "p_2", "page"))
+    play.act(ProgramAdvanced(NodeEnded(0, 1, Outcome("said", delegated=True)), made, "s2"))
     play.index |= state.graph.by_id
     for name, _, began, ended in calls:
         unit = play.unit(name)

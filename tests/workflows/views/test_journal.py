@@ -179,16 +179,16 @@ def test_a_step_costs_no_look_at_other_nodes() -> None:
 
 def test_the_log_keeps_the_last_of_it_and_says_once_what_an_advance_says_again() -> None:
     state = RunState(Graph(ExecutionPlan([NodeSpec("a", "program"), NodeSpec("b", "program")], [0])))
-    state.sessions = {0: Session([Advance(), Advance("a_s2")]), 1: Session()}
+    state.sessions = {0: Session([Advance(), Advance("s2")]), 1: Session()}
     log = RunLog()
     for lines in (("old", "two"), ("x",)):
-        log.note("a_s2", lines)
+        log.note("s2", lines)
     log.note("b", ("three",))
-    log.note("a_s3", ("of an advance that the script is not in any more",))
+    log.note("s3", ("of an advance that the script is not in any more",))
     assert log.lines(state) == ("x", "three")
-    log.note("a_s2", ())
-    log.note("a_s3", ())
+    log.note("s2", ())
+    log.note("s3", ())
     assert log.lines(state) == ("three",)
-    log.note("a_s2", ("y" * LOG_CHARACTERS, "zz"))
+    log.note("s2", ("y" * LOG_CHARACTERS, "zz"))
     assert log.lines(state) == ("(2 earlier lines of the log cut)", "zz")
-    assert RunLog(log.steps, log.cut).lines(state) == log.lines(state)
+    assert RunLog(log.advances, log.cut).lines(state) == log.lines(state)

@@ -15,7 +15,7 @@ def test_a_program_has_used_what_it_has_called() -> None:
     state = RunState(Graph(ExecutionPlan(specs, [0])))
     step(state, RunStarted(), 5_000)
     call = NodeSpec("main_1", "llm", page="p", maker=0, call_site="look#1/llm:2")
-    step(state, ProgramAdvanced(NodeEnded(0, 1, Outcome("s", delegated=True)), [call], "main_s2", "p", (2,)), 7_000)
+    step(state, ProgramAdvanced(NodeEnded(0, 1, Outcome("s", delegated=True)), [call], "s2", (2,)), 7_000)
     step(state, NodeEnded(2, 1, Outcome("d", usage=Usage(80, 20, 500, 1))), 9_000)
     step(state, NodeEnded(1, 1, Outcome("e", usage=Usage(5, 5, 7, 1))), 9_000)
     lines = {line.id: line for line in report_lines(ShownRun(state))[0]}

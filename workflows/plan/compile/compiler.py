@@ -55,7 +55,7 @@ _NAME = re.compile(r"\w+")
 GATE_SECONDS = 86_400.0
 AGENT_SECONDS = 86_400.0
 TOOL_SECONDS = 30.0
-STEP_SECONDS = 60.0
+ADVANCE_SECONDS = 60.0
 SYSTEM_TOKENS = 300
 """About what Sennit says to a model beside the prompt of a plan."""
 MODEL_ATTEMPTS = 4
@@ -142,7 +142,7 @@ class PlanCompiler:
             arguments = {name: self._input(value) for name, value in node.arguments.items()}
             spec.summary = summary_of(node.model_copy(update={"arguments": arguments}), links)
             spec.script = shown_script(node.script)
-            spec.timeout = _milliseconds(node.timeout or STEP_SECONDS)
+            spec.timeout = _milliseconds(node.timeout or ADVANCE_SECONDS)
             spec.attempts = READ_ATTEMPTS
         elif node.kind == "llm" and node.inputs:
             spec.policy = "settled"

@@ -59,7 +59,7 @@ def programs_in(node: Node) -> list[tuple[Where, Program]]:
     """Return (place in the node, program) of each program with a script: the node itself, or those in a map's `do`."""
     if node.kind == "map":
         return [(stage_place(node, at), stage) for at, stage in enumerate(node.do) if stage.kind == "program"]
-    if node.kind == "program" and node.step is None:
+    if node.kind == "program":
         return [((), node)]
     return []
 
@@ -221,7 +221,7 @@ def names_in(node: Node) -> tuple[str, ...]:
 
 def inputs_of(node: Node) -> list[str]:
     """Return the nodes whose ends a join, or a model call, takes as they come; for a join of items their map."""
-    if node.kind == "join" or node.kind == "llm" or node.kind == "program":
+    if node.kind == "join" or node.kind == "llm":
         return list(node.inputs)
     return []
 

@@ -229,18 +229,6 @@ class ModelCall(Work):
         return self.loops or self.role == "joiner"
 
 
-class Step(Frozen):
-    """A further advance of a program, or the first of a task that it started; written by the engine, never by people.
-
-    `session` is the digest of where the program stands, as the step before has left it. The output of a further step
-    replaces that of `node`, the step before.
-    """
-
-    number: int
-    node: str = ""
-    session: str
-
-
 class ToolNode(Placed, ToolCall):
     """A tool call as a node."""
 
@@ -283,10 +271,7 @@ class Program(Work):
 
 
 class ProgramNode(Placed, Program):
-    """A program as a node. Each step reads those of its `inputs`, the open calls, that have ended."""
-
-    step: Step | None = None
-    inputs: tuple[NodeId, ...] = Field(default=(), max_length=MAX_NODES)
+    """A program as a node."""
 
 
 class Stage(Frozen):

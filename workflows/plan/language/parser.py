@@ -88,11 +88,8 @@ def _reserved(node: Any, where: Where) -> Iterator[Problem]:
     kind = node.get("kind")
     if kind == "llm" and node.get("turn") is not None:
         yield Problem("reserved", (*where, "turn"), "`turn` is written by the engine; leave it out")
-    if kind == "program":
-        if node.get("step") is not None or node.get("inputs"):
-            yield Problem("reserved", where, "`step` and `inputs` are written by the engine; leave them out")
-        elif not node.get("script"):
-            yield Problem("missing_field", where, "`script` is missing: the text of the program")
+    if kind == "program" and not node.get("script"):
+        yield Problem("missing_field", where, "`script` is missing: the text of the program")
     if kind == "map":
         # One node, or a list of nodes.
         do = node.get("do")

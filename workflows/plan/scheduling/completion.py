@@ -237,7 +237,7 @@ def cancel(state: RunState, unit: int, status: int, note: tuple[str, str]) -> No
             stack += [item for item in reversed(state.items[here]) if live(state.status[item])]
         elif before == DELEGATED:
             spec = state.graph.specs[here]
-            if spec.kind in ("program", "task"):  # it has run until now, and not only for its first step
+            if spec.kind in ("program", "task"):  # it has run until now, and not only for its first advance
                 state.millis[here] = state.now - state.started[here]
             if spec.successor >= 0 and live(state.status[spec.successor]):
                 stack.append(spec.successor)

@@ -227,14 +227,13 @@ class ProgramAdvanced:
 
     It waits for the units `waits`, among which those behind the nodes of the run are places of `calls`, and for all for
     which it waited before but the `past` ones. It has `given_up` calls, by their ids. `ends` are those of calls that
-    the activity has made itself, by their ids, in order. The activity of the next advance is called `step`, and lies on
-    `page`; with an `end` the script has come to its end in this activity, and that is how.
+    the activity has made itself, by their ids, in order. The next advance goes on from the stored `session`; with an
+    `end` the script has come to its end in this activity, and that is how.
     """
 
     ended: NodeEnded
     calls: list[NodeSpec]
-    step: str
-    page: str
+    session: str
     waits: tuple[int, ...] = ()
     past: tuple[int, ...] = ()
     given_up: tuple[str, ...] = ()

@@ -41,7 +41,7 @@ def append(state: RunState, event: ProgramAdvanced) -> None:
     # Places behind the nodes of the run are those of the calls of this event.
     waits = [place if place < new.start else calls[place - new.start] for place in event.waits]
     made = [graph.by_id[name] for name, _ in event.ends]
-    session.end_advance(waits, event.past, made, Advance(event.step, event.page))
+    session.end_advance(waits, event.past, made, Advance(event.session))
     for call in new:
         if graph.specs[call].kind == "task":
             _begin_task(state, call)
@@ -188,7 +188,7 @@ def go_back(state: RunState, program: int, number: int) -> None:
     reset.await_fallback_again(state, program)
     reset.stop(state, program)
     reset.forget(state, program)
-    state.sessions[program].go_back(number, state.generation[program])
+    state.sessions[program].go_back(number)
     state.status[program] = DELEGATED
     for call in state.sessions[program].waits:
         if state.status[call] == CANCELLED and state.graph.specs[call].effect != "write":

@@ -7,7 +7,7 @@ from typing import Any
 
 from sennit.workflows.plan.scheduling import ready
 from sennit.workflows.plan.scheduling.joins import is_open
-from sennit.workflows.plan.scheduling.session import Advance, Session
+from sennit.workflows.plan.scheduling.session import Session
 from sennit.workflows.plan.scheduling.state import DELEGATED, FAILED, RUNNING, SUCCEEDED, RunState
 
 CALL_FAILED = "CallFailed"
@@ -99,7 +99,7 @@ def _waiting_caller(state: RunState, call: int) -> int:
 def begin_again(state: RunState, program: int) -> None:
     """Have the session of a program that runs again stand at its beginning."""
     if program in state.sessions:
-        state.sessions[program].go_back(0, state.generation[program])
+        state.sessions[program].go_back(0)
 
 
 def advance_again(state: RunState, program: int) -> bool:
@@ -125,36 +125,20 @@ def retried_from(state: RunState, program: int) -> int:
 # The activities of programs.
 
 
-def activity_name(state: RunState, unit: int) -> str:
-    """Return what the activity of a unit is called: its path, or the name of a program's advance."""
-    advance = _further_advance(state, unit)
-    if advance is None:
-        return state.path(unit)
-    return advance.step
+def advance_number(state: RunState, unit: int) -> int:
+    """Return which advance a program makes now, from 1 on; 1 for any other unit."""
+    session = state.sessions.get(unit)
+    if session is None:
+        return 1
+    return session.number + 1
 
 
-def activity_generation(state: RunState, unit: int) -> int:
-    """Return the generation that belongs to this name."""
-    advance = _further_advance(state, unit)
-    if advance is None:
-        return state.generation[unit]
-    return advance.generation
-
-
-def activity_page(state: RunState, unit: int) -> str:
-    """Return the plan in which the activity of a unit finds it; "" for the run's own."""
-    advance = _further_advance(state, unit)
-    if advance is None:
-        return state.spec_of(unit).page
-    return advance.page
-
-
-def _further_advance(state: RunState, unit: int) -> Advance | None:
-    """Return the advance that a program makes now; None for its first one, which is as the activity of any node."""
+def log_name(state: RunState, unit: int) -> str:
+    """Return under which name is kept what the activity of a unit logs: an advance that is made again says it once."""
     session = state.sessions.get(unit)
     if session is None or not session.has_begun:
-        return None
-    return session.last
+        return state.path(unit)
+    return session.last.session
 
 
 # What is known of calls.

@@ -10,7 +10,7 @@ from typing import Any
 from sennit.workflows.plan.fusion.islands import Islands, dealt, readers_of
 from sennit.workflows.plan.fusion.rules import why_alone
 from sennit.workflows.plan.language.limits import tokens_in
-from sennit.workflows.plan.limits import MAX_MEMBER_MANIFESTS_BYTES, MAX_MEMBERS, MAX_STEP_CALLS, MAX_WAVE_MEMBERS
+from sennit.workflows.plan.limits import MAX_ADVANCE_CALLS, MAX_MEMBER_MANIFESTS_BYTES, MAX_MEMBERS, MAX_WAVE_MEMBERS
 from sennit.workflows.plan.scheduling import joins
 from sennit.workflows.plan.scheduling.budget import Amounts, Budget, Rate
 from sennit.workflows.plan.scheduling.events import Start
@@ -418,7 +418,7 @@ def _estimate(state: RunState, budget: Budget, unit: int) -> Amounts:
         return Amounts(nodes=1)
     spec = state.spec_of(unit)
     if spec.kind == "program" and state.timings.fuse != "off" and "nodes" in budget.limits:
-        return Amounts(nodes=1 + min(MAX_STEP_CALLS, budget.left("nodes") // 2))
+        return Amounts(nodes=1 + min(MAX_ADVANCE_CALLS, budget.left("nodes") // 2))
     is_model = state.kind_of(unit) == "llm"
     if is_model and spec.reply:
         return budget.wanted(_granted(state, budget, unit), spec.price)

@@ -13,12 +13,8 @@ from dataclasses import dataclass, field
 class Advance:
     """One advance of a script: where it begins, and what the script is told in it."""
 
-    step: str = ""
-    """What its activity is called, and what says in the store where the script stands; "" for the first one."""
-    page: str = ""
-    """The plan in which the activity finds that."""
-    generation: int = 1
-    """In the name of its activity: 1, or the program's if the program went back to this advance."""
+    session: str = ""
+    """The digest of where the script stands in the store; "" for the first advance."""
     told: tuple[int, ...] = ()
     """The calls of whose ends the script is told in it."""
     past: tuple[int, ...] = ()
@@ -74,7 +70,7 @@ class Session:
         self.heard |= dict.fromkeys(advance.told, self.number)
         self.advances.append(following)
 
-    def go_back(self, number: int, generation: int) -> None:
+    def go_back(self, number: int) -> None:
         """Stand where the script stood before an advance: it waits for what it waited for then."""
         later = self.advances[number:]
         waited = [call for advance in later for call in advance.past]
@@ -89,8 +85,7 @@ class Session:
             del self.calls[call]
         self.left |= dict.fromkeys(gone)
 
-        first = later[0]
-        self.advances[number:] = [Advance(first.step, first.page, generation)]
+        self.advances[number:] = [Advance(later[0].session)]
 
     def is_told(self, call: int) -> bool:
         """Whether the script was told, or is being told, how a call has ended."""

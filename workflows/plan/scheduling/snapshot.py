@@ -4,6 +4,7 @@ Columns compress well and digests do not: a node costs about 30 bytes, and 30 mo
 10,000 nodes stay under 700 KB. `load(graph, dump(state))` schedules exactly as `state` would.
 """
 
+from collections.abc import Sequence
 from dataclasses import astuple
 from typing import Any
 
@@ -82,7 +83,7 @@ def dump(state: RunState) -> str:
     if state.effects:
         body["effects"] = list(state.effects.items())
     if state.sessions:
-        body["sessions"] = [[program, *_session_rows(session)] for program, session in state.sessions.items()]
+        body["programs"] = [[program, *_session_rows(session)] for program, session in state.sessions.items()]
     if state.resumed:
         body["resumed"] = list(state.resumed)
     if state.taken_over:
@@ -122,7 +123,7 @@ def load(graph: Graph, text: str) -> RunState:
     state.questions = {unit: Question(*fields) for unit, fields in body["questions"]}
     state.effects = {unit: tuple(Effect(*each) for each in found) for unit, found in body.get("effects", ())}
     state.held = Question(*body["held"]) if "held" in body else None
-    for program, *rows in body.get("sessions", ()):
+    for program, *rows in body.get("programs", ()):
         state.sessions[program] = _session_of(*rows)
     state.resumed = dict.fromkeys(body.get("resumed", ()), True)
     state.taken_over = dict.fromkeys(body.get("taken_over", ()), True)
@@ -143,7 +144,7 @@ def load(graph: Graph, text: str) -> RunState:
         if state.queued[unit]:
             ready.queue(state, unit)
     _load_record(state, units, body)  # what is queued again has waited before
-    _park_older_programs(state)
+    _park_older_programs(state, body.get("sessions", ()))
     return state
 
 
@@ -202,10 +203,11 @@ def _load_record(state: RunState, units: list[int], body: dict[str, Any]) -> Non
     waits.open = {unit: (cause, state.now - age) for unit, cause, age in waiting}
 
 
-def _park_older_programs(state: RunState) -> None:
-    """Have programs fail by name that an earlier version has begun, in which the steps of a script were nodes of the
-    graph. A person edits them: what the steps have called then belongs to the program, as calls that its script has not
-    made again.
+def _park_older_programs(state: RunState, sessions: Sequence[Sequence[Any]]) -> None:
+    """Have programs fail by name that an earlier version has begun: one that noted their `sessions` in another way, or
+    that had the steps of a script as nodes of the graph.
+
+    A person edits them. Until then their calls are those that a script has left, and has not made again.
     """
     graph = state.graph
     steps = _steps_of_older_programs(state)
@@ -214,15 +216,16 @@ def _park_older_programs(state: RunState) -> None:
         state.status[step], state.notes[step] = SKIPPED, ("Replaced", "programs have no steps any more")
         state.queued[step] = False
         graph.specs[program].successor = -1
-        state.sessions[program] = Session()
-        if state.status[program] not in ENDED:
-            state.status[program], state.notes[program] = FAILED, (programs.PROGRAM_FAILED, _OLDER)
 
-    for program in dict.fromkeys(steps.values()):
+    older = [program for program, *_ in sessions]
+    for program in dict.fromkeys((*older, *steps.values())):
         made_by = (program, *(step for step, other in steps.items() if other == program))
         calls = [call for maker in made_by for call in graph.made_by(maker) if call not in steps]
         graph.give_calls(calls, program)
-        state.sessions[program].left = dict.fromkeys(sorted(calls))
+        state.sessions[program] = Session(left=dict.fromkeys(sorted(calls)))
+        if state.status[program] not in ENDED:
+            state.queued[program] = False
+            state.status[program], state.notes[program] = FAILED, (programs.PROGRAM_FAILED, _OLDER)
 
 
 def _steps_of_older_programs(state: RunState) -> dict[int, int]:
@@ -247,9 +250,7 @@ def _session_rows(session: Session) -> list[Any]:
 def _session_of(advances: list[Any], calls: list[Any], waits: list[int], left: list[int]) -> Session:
     """Return where a program stands."""
     session = Session(calls=dict(calls), waits=dict.fromkeys(waits), left=dict.fromkeys(left))
-    session.advances = [
-        Advance(step, page, generation, tuple(told), tuple(past)) for step, page, generation, told, past in advances
-    ]
+    session.advances = [Advance(digest, tuple(told), tuple(past)) for digest, told, past in advances]
     for number, advance in enumerate(session.advances[:-1]):
         session.heard |= dict.fromkeys(advance.told, number)
     return session

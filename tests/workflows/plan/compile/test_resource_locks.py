@@ -98,7 +98,7 @@ def test_a_key_that_is_not_known_yet_locks_the_whole_kind(path: str | None) -> N
 
 
 def test_what_no_tool_of_the_run_writes_needs_no_lock() -> None:
-    """So a step of a program may make short reads of it itself."""
+    """So an advance of a program may make short reads of it itself."""
     only_read = {name: tool for name, tool in TOOLS.items() if name != "write"}
     assert locks_of(READ, only_read, "/docs") == locks_of(SEARCH, only_read, "/docs") == []
     assert locks_of(use("see", id=1), only_read, "/docs") == locks_of(use("see", id=1), TOOLS, "/docs") != []

@@ -354,7 +354,7 @@ def test_a_program_that_runs_again_may_take_over_what_it_has_called() -> None:
     run = begun_with(9, spent=1)
     unit = run.unit("main")
     call = NodeSpec("main_1", "llm", page="p", key="k")
-    run.act(ProgramAdvanced(NodeEnded(unit, 1, Outcome("s", delegated=True)), [call], "main_s2", "p", (2,)))
+    run.act(ProgramAdvanced(NodeEnded(unit, 1, Outcome("s", delegated=True)), [call], "s2", (2,)))
     run.end("main_1", Outcome("of it", 1, usage=Usage(10, calls=3)))
     again = run.act(ProgramEdited(unit, "q", quote=Quoted("calls 6", 6, 100, 0)))
     assert "start main~2" not in again
@@ -394,7 +394,7 @@ def test_a_step_reserves_the_nodes_of_the_calls_that_it_may_make_itself() -> Non
     made = [NodeSpec(f"main_{number}", "tool", page="p", key=f"{number}", in_place=True) for number in range(3)]
     ends = tuple((spec.id, Outcome("v", millis=20)) for spec in made)
     ended = NodeEnded(0, 1, Outcome("s", delegated=True))
-    out = step(state, ProgramAdvanced(ended, made, "main_s2", "p", (3,), ends=ends))
+    out = step(state, ProgramAdvanced(ended, made, "s2", (3,), ends=ends))
     assert (budget.spent.nodes, budget.reserved[0].nodes) == (4, 1 + 3)
     assert [each.units for each in out if isinstance(each, Start)] == [(0,)]
     assert (state.running, state.activities, state.millis[1]) == (1, 1, 20)

@@ -12,6 +12,7 @@ from doubles.plan.pages import added, advanced, begun, paged, restored
 from sennit.workflows.messages.contracts import NodeError, NodeReply
 from sennit.workflows.plan.compile.execution_plan import ExecutionPlan, NodeSpec
 from sennit.workflows.plan.compile.graph import Graph
+from sennit.workflows.plan.language.packing import pack, unpack
 from sennit.workflows.plan.scheduling.events import (
     Answered,
     Cancel,
@@ -33,9 +34,7 @@ from sennit.workflows.plan.scheduling.events import (
 from sennit.workflows.plan.scheduling.programs import (
     CALL_FAILED,
     PROGRAM_FAILED,
-    activity_generation,
-    activity_name,
-    activity_page,
+    advance_number,
     beginning,
     is_left_behind,
 )
@@ -104,7 +103,7 @@ def advance(script: Script, session: Session) -> tuple[tuple[str, ...], str | No
 @dataclass
 class World:
     """One run of a program. `fails` says how often each call fails before it succeeds; the call `holds` never ends.
-    With `in_place` steps make all other calls themselves.
+    With `in_place` advances make all other calls themselves.
     """
 
     script: Script
@@ -118,7 +117,7 @@ class World:
         main = NodeSpec("main", "program")
         self.state = RunState(Graph(ExecutionPlan([main], [0], "park", "auto", True)), window=100)
         self.random = random.Random(self.seed)
-        self.sessions = {"main": Session()}
+        self.sessions = {"": Session()}
         self.flying: list[list[tuple[int, int]]] = []
         self.activities = 0
         self.tried: Counter[str] = Counter()
@@ -186,7 +185,7 @@ class World:
     def advanced(self, unit: int) -> Outcome | ProgramAdvanced:
         """Return what the activity of an advance returns, as the engine passes it on."""
         state = self.state
-        session = self.sessions[activity_name(state, unit)]
+        session = self.sessions[state.sessions[unit].last.session]
         for node in state.sessions[unit].last.told:
             status = STATUS_NAMES[state.status[node]]
             value = state.digest[node] if status == "succeeded" else state.notes[node][1]
@@ -228,7 +227,7 @@ class World:
     def page(self, unit: int, session: Session, calls: tuple[str, ...], made: Any, *, again: bool) -> ProgramAdvanced:
         state = self.state
         before, ends, end = made
-        mark = f"{activity_name(state, unit)}g{state.generation[unit]}"
+        mark = f"{state.sessions[unit].last.session}g{state.generation[unit]}"
         new = [
             NodeSpec(
                 f"c{mark}_{number}",
@@ -251,7 +250,7 @@ class World:
         self.sessions[f"s{mark}"] = Session(calls, session.ends, again)
         ended = NodeEnded(unit, state.generation[unit], Outcome("a session", delegated=True))
         names = tuple((f"c{mark}_{number}", outcome) for number, outcome in ends.items())
-        return ProgramAdvanced(ended, new, f"s{mark}", "p", tuple(inputs), past, ends=names, end=end)
+        return ProgramAdvanced(ended, new, f"s{mark}", tuple(inputs), past, ends=names, end=end)
 
 
 def sequence() -> Generator[Any, Any, Any]:
@@ -316,7 +315,7 @@ def test_a_failure_that_nobody_catches_parks_the_run_and_its_retry_goes_on(in_pl
         assert world.tried == Counter({f"b{number}": 1 for number in range(6)}) + Counter(["b1", "b4", "last"])
 
 
-def test_a_step_that_its_worker_could_not_make_is_retried_alone() -> None:
+def test_an_advance_that_its_worker_could_not_make_is_retried_alone() -> None:
     state = begun()
     added(state, paged("main_1", key="a"), then(1))
     step(state, NodeEnded(1, 1, Outcome("v")))
@@ -324,7 +323,7 @@ def test_a_step_that_its_worker_could_not_make_is_retried_alone() -> None:
     assert blocking_failures(state) == (0,)
     decisions = step(state, RetryRequested(0))
     assert [each.units for each in decisions if isinstance(each, Start)] == [(0,)]
-    assert (activity_name(state, 0), activity_generation(state, 0)) == ("main_s2", 2)
+    assert (advance_number(state, 0), state.generation[0]) == (2, 2)
     step(state, NodeEnded(0, 2, Outcome("v")))
     assert (state.digest[0], state.ended) == ("v", True)
 
@@ -338,8 +337,8 @@ def test_an_edited_program_begins_again_also_if_its_worker_could_not_make_an_adv
     step(state, NodeEnded(0, 1, Outcome(error=(kind, "away"))))
     decisions = step(state, ProgramEdited(0, "q"))
     assert [each.units for each in decisions if isinstance(each, Start)] == [(0,)]
-    assert (activity_name(state, 0), activity_generation(state, 0)) == ("main", 2)
-    assert activity_page(state, 0) == "q"
+    assert (advance_number(state, 0), state.generation[0]) == (1, 2)
+    assert state.graph.specs[0].page == "q"
     assert list(state.sessions[0].left) == [1]
 
 
@@ -357,7 +356,7 @@ def test_a_program_that_has_ended_runs_again_from_its_start(end: str) -> None:
     assert STATUS_NAMES[state.status[0]] == end
     decisions = step(state, RetryRequested(0))
     assert [each.units for each in decisions if isinstance(each, Start)] == [(0,)]
-    assert (activity_name(state, 0), activity_generation(state, 0)) == ("main", 2)
+    assert (advance_number(state, 0), state.generation[0]) == (1, 2)
     assert list(state.sessions[0].left) == [2]
 
 
@@ -781,7 +780,7 @@ def test_the_order_of_ends_is_kept_across_an_advance_that_was_told_nothing() -> 
 
 
 def test_calls_that_a_step_has_made_ended_when_it_says_also_those_that_failed() -> None:
-    """Also those that the next step is told: a fork that takes them over hands them on in the same way."""
+    """Also those that the next advance is told: a fork that takes them over hands them on in the same way."""
     state = begun()
     calls = [paged(f"main_{number}", key=str(number), in_place=True) for number in (1, 2)]
     replies = {
@@ -824,6 +823,24 @@ def test_a_program_of_an_earlier_version_fails_by_name_and_can_be_edited() -> No
     assert start.units == (0,)
     step(state, NodeEnded(0, state.generation[0], Outcome("v")))
     assert state.ended
+
+
+def test_a_program_whose_session_an_earlier_version_has_noted_fails_by_name_and_can_be_edited() -> None:
+    """That version knew the advances of a script by names of their own."""
+    state = begun()
+    added(state, paged("main_1", key="a"), paged("main_2", key="b"), then(1, 2))
+    step(state, NodeEnded(1, 1, Outcome("v")))
+    state.running, state.status[0] = 0, DELEGATED
+    body = unpack(dump(state), 1 << 20)
+    body["sessions"] = [[program, *rows] for program, *rows in body.pop("programs")]
+    state = load(Graph(ExecutionPlan.unpack(state.graph.execution_plan.pack())), pack(body))
+    assert (STATUS_NAMES[state.status[0]], state.notes[0][0]) == ("failed", PROGRAM_FAILED)
+    assert state.notes[0][1].endswith("edit the program")
+    [start] = [each for each in step(state, ProgramEdited(0, "p")) if isinstance(each, Start)]
+    assert start.units == (0,)
+    added(state, paged("main_g_1", key="a"), then(1))
+    assert state.taken_over == {1: True}, "what the program has called is still known"
+    assert list(state.sessions[0].left) == [2]
 
 
 def older(call: NodeSpec, status: int) -> RunState:
