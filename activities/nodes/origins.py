@@ -197,7 +197,8 @@ class Origins:
         if not body:
             return None
 
-        taken: dict[str, Any] = {"attempt": 0, "usage": NO_USAGE, "taken_over": True, "at": at}
+        paid = reply.usage if any(reply.usage) else reply.paid
+        taken: dict[str, Any] = {"attempt": 0, "usage": NO_USAGE, "paid": paid, "taken_over": True, "at": at}
         if reply.more:
             await self.store.put(context.run_prefix, body)
             return reply.model_copy(update=taken)

@@ -119,6 +119,8 @@ class Programs:
             partial(self.interpreter.classes, script),
             prefix,
             WriteClaims(Origins(self.library.store), context, self.seen),
+            limits=call.limits,
+            task_left=call.task_left,
             slots=call.slots,
             rate=_rate_of_workers(run_context, call.rates),
             is_trusted=digest_of(script.encode()) in run_context.trusted_scripts,

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from inspect import BoundArguments, Signature, signature
 from typing import Any
@@ -22,12 +22,14 @@ from sennit.activities.prompts.outputs import fair_shares
 from sennit.activities.storage.run_context import ArtifactReader
 from sennit.workflows.plan.bounded_cache import BoundedCache
 from sennit.workflows.plan.language.json_schema import violations
+from sennit.workflows.plan.language.limits import Limits, format_amount, limit_fields
 from sennit.workflows.plan.language.nodes import Retry
 from sennit.workflows.plan.language.problems import place_of
 from sennit.workflows.plan.language.references import as_text, literal
-from sennit.workflows.plan.language.text import arguments_text
+from sennit.workflows.plan.language.text import arguments_text, format_name, nearest_or_known
+from sennit.workflows.plan.language.validation_messages import describe_errors
 from sennit.workflows.plan.limits import MAX_ATTEMPTS
-from sennit.workflows.plan.programs.vocabulary import LIMITS, OWN, RETRIED, TIMED, WORDS
+from sennit.workflows.plan.programs.vocabulary import BUDGETED, LIMITS, OWN, RETRIED, TASK_LIMITS, TIMED, WORDS
 
 _SIGNATURE_BYTES = 8_192
 """Of the parameters of a function; 3 KB were measured."""
@@ -170,19 +172,22 @@ def sleep_until(time: Any, clock: int) -> Sleep:
 
 @dataclass(frozen=True, slots=True)
 class CallLimits:
-    """The time that a call may take in all, in milliseconds, and how often it is attempted; 0 where nothing is said."""
+    """The time that a call may take in all, in milliseconds, and how often it is attempted; 0 where nothing is said. A
+    model call may have a `budget`, by the names of the scheduler.
+    """
 
     timeout: int = 0
     attempts: int = 0
+    budget: dict[str, int] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, call: Call, tools: Mapping[str, Any]) -> "tuple[CallLimits, Call]":
-        """Return those of a call, and the call without them. What a function takes itself is its argument. Raises
-        Refused.
+    def of(cls, call: Call, tools: Mapping[str, Any], run: Mapping[str, int]) -> "tuple[CallLimits, Call]":
+        """Return those of a call, and the call without them. What a function takes itself is its argument. The budget
+        of a call is no larger than that of the `run`. Raises Refused.
         """
         name = str(call.args[0]) if call.function == "task" and call.args else call.function
         tool = tools.get(name)
-        takes = (tool.get("schema") or {}).get("properties") or () if tool is not None else ()
+        takes = (tool.get("schema") or {}).get("properties") or () if tool is not None else _TAKES.get(name, ())
         is_own = call.function == "task" and tool is None and name not in WORDS
         kind = "task" if is_own else name if name in WORDS else ""
         own = {each: call.kwargs[f"{OWN}{each}"] for each in LIMITS if f"{OWN}{each}" in call.kwargs}
@@ -190,12 +195,49 @@ class CallLimits:
         if not (own or given):
             return cls(), call
         kwargs = {each: value for each, value in call.kwargs.items() if each not in given and not each.startswith(OWN)}
-        found = cls(_millis(given.get("timeout"), kind), _attempts(given.get("retry"), kind))
+        budget = _budget(given.get("budget"), kind, run)
+        found = cls(_millis(given.get("timeout"), kind), _attempts(given.get("retry"), kind), budget)
         return found, replace(call, kwargs={**kwargs, **own})
 
     def retry(self) -> Retry | None:
         """Return the attempts as a node has them."""
         return Retry(attempts=self.attempts) if self.attempts else None
+
+
+_TAKES = {"agent": ("budget",)}
+"""What words take themselves that is a limit of other calls."""
+
+
+def _budget(budget: Any, kind: str, run: Mapping[str, int]) -> dict[str, int]:
+    if budget is None:
+        return {}
+    if kind not in BUDGETED:
+        raise Refused("TypeError", "has no `budget`: that is for tasks of functions, and for calls of `llm`")
+    return task_budget(budget, run)
+
+
+def task_budget(given: Any, run: Mapping[str, int]) -> dict[str, int]:
+    """Return what the calls of a task may spend, by the names of the scheduler. Raises Refused for what is no budget,
+    or is larger than that of the `run`.
+    """
+    if not isinstance(given, dict) or not given:
+        raise Refused("TypeError", f'`budget` is a dict such as {{"tokens": 20000}}, not {given!r:.40}')
+    for name in given:
+        if name not in TASK_LIMITS:
+            hint = nearest_or_known(str(name), TASK_LIMITS)
+            raise Refused("ValueError", f"the budget of a task has no {format_name(str(name))}{hint}")
+    try:
+        amounts = Limits.model_validate(given).amounts()
+    except ValidationError as error:
+        raise Refused("ValueError", f"`budget`: {describe_errors(error, TASK_LIMITS)}") from None
+    for name, amount in amounts.items():
+        if amount > run.get(name, amount):
+            [(shown, most)] = limit_fields({name: run[name]}).items()
+            asked = format_amount(name, amount)
+            raise Refused(
+                "ValueError", f"a budget of {asked:,} {shown} is larger than that of the run, which is {most:,}"
+            )
+    return amounts
 
 
 def _millis(timeout: float | None, kind: str) -> int:

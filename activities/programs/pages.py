@@ -126,6 +126,8 @@ async def page_of(
     cautions, confirms = dict[str, str](), dict[str, str]()
     for spec in specs:
         spec.key, spec.call_site = words.marks.get(spec.id, ""), words.call_sites.get(spec.id, "")
+        spec.slice = words.slices.get(spec.id, {})
+        spec.slice_of = words.slice_of.get(spec.id, "")
         spec.in_place = spec.id in ends and not (is_put_back(ends[spec.id]) or ends[spec.id].taken_over)
         caution = words.cautions.get(spec.id)
         if caution is not None:
@@ -161,7 +163,9 @@ async def page_of(
 
 def _task_spec(task: TaskLine) -> NodeSpec:
     """Return what the run knows of a task: nothing that it could do."""
-    return NodeSpec(task.id, "task", key=task.key, call_site=task.call_site, summary=task.summary)
+    spec = NodeSpec(task.id, "task", key=task.key, call_site=task.call_site, summary=task.summary)
+    spec.slice, spec.slice_of = task.slice, task.slice_of
+    return spec
 
 
 def is_put_back(reply: NodeReply) -> bool:

@@ -20,7 +20,7 @@ from sennit.activities.limits import (
     MAX_PROGRAM_CALLS,
 )
 from sennit.activities.programs.checkouts import InterpreterCrashed
-from sennit.activities.programs.cpython.names import BEGUN, ENDED, JOINED, TOLD
+from sennit.activities.programs.cpython.names import BEGUN, BOUNDED, ENDED, JOINED, TOLD
 from sennit.activities.programs.progress import Advance, Standing
 from sennit.activities.programs.reading import Read
 from sennit.activities.programs.replay_record import END, Entry
@@ -54,7 +54,7 @@ _ENDS_TOGETHER: Final = 1_000
 _ADVANCE_BYTES: Final = 64 << 20
 """Of all messages of a process, from one wait to the next."""
 _FRAMES: Final = 10
-_AT_ONCE: Final = ("phase", *TOLD)
+_AT_ONCE: Final = ("phase", BOUNDED, *TOLD)
 """Words that are answered at once."""
 _NEVER_QUEUED: Final = (*_AT_ONCE, "sleep", "sleep_until", *FROM_RUN)
 _TOO_MANY: Final = Ended(error=("RuntimeError", f"over {MAX_PROGRAM_CALLS:,} calls wait to begin"))
@@ -282,7 +282,7 @@ class ScriptRun:
         """Check what the process tells of tasks. Raises Untrue."""
         texts: tuple[str, ...]
         match word, args:
-            case str(), [str() as site, str() as about] if word == BEGUN:
+            case str(), [str() as site, str() as about, *budget] if word == BEGUN and len(budget) <= 1:
                 self._checked_site(site)
                 texts = (about,)
             case str(), [number, str() as status, str() as error] if word == ENDED and type(number) is int:

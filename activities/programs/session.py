@@ -44,6 +44,7 @@ _MOVING = (
     "counts",
     "numbers",
     "tasks",
+    "slices",
     "errors",
     "made",
     "read",
@@ -108,13 +109,21 @@ class Fed(NamedTuple):
     at: int = 0
 
 
+class SessionSlice(NamedTuple):
+    """What the calls of a running `task` may spend, by its id; and the task `around` it that has a budget, too."""
+
+    task: str
+    limits: dict[str, int]
+    around: str = ""
+
+
 class Session(BaseModel):
     """The session of a script: `function`, called with `arguments`; those are only in the first of a chain of sessions.
 
     `key` is what its calls are known by. `node` is the id of its program node, and `stems` what the ids of its calls
     begin with, from which call on: when the program runs again, in another `generation`, new ones begin.
-    `tasks` are the tasks of the script that run:
-    the number of the call with which each has begun, and its id. `held` are open calls that have failed, of which the
+    `tasks` are the tasks of the script that run: the number of the call with which each has begun, and its id.
+    `slices` are those that have a budget, by their call sites. `held` are open calls that have failed, of which the
     script is told only when nothing else is open: they end it, and tasks beside them are to come to their ends first.
     `clock` is the time in milliseconds at which it began, and `since` that at which it began again, or in a run that
     forks others: of those and of this are `runs`, each with the time from which on its UUIDs count. `again` says that
@@ -149,6 +158,7 @@ class Session(BaseModel):
     open: dict[int, OpenCall] = {}
     held: list[int] = []
     tasks: dict[int, str] = {}
+    slices: dict[str, SessionSlice] = {}
     numbers: dict[str, list[int]] = {}
     counts: dict[str, int] = {}
     counted: list[tuple[str, int]] = []

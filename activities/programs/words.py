@@ -13,7 +13,16 @@ from typing import Any, NamedTuple
 from sennit.activities.limits import MAX_PROGRAM_CALLS
 from sennit.activities.nodes.error_mapping import ProgramFailed
 from sennit.activities.programs.classes import Classes
-from sennit.activities.programs.cpython.names import BEGUN, ENDED, JOINED, identity_of, shown_path, task_of
+from sennit.activities.programs.cpython.names import (
+    BEGUN,
+    BOUNDED,
+    ENDED,
+    JOINED,
+    identity_of,
+    shown_path,
+    task_of,
+    tasks_around,
+)
 from sennit.activities.programs.made_writes import Caution, Claimant, EqualWrites, WriteClaims
 from sennit.activities.programs.material import (
     CallLimits,
@@ -27,12 +36,13 @@ from sennit.activities.programs.material import (
     shown,
     sleep_for,
     sleep_until,
+    task_budget,
     text_of,
     tool_arguments,
 )
 from sennit.activities.programs.reading import Unreadable
 from sennit.activities.programs.schemas import Schema, schema_of
-from sennit.activities.programs.session import Counts, OpenCall, Session, Shape
+from sennit.activities.programs.session import Counts, OpenCall, Session, SessionSlice, Shape
 from sennit.activities.programs.values import Call, Ended, NotJson, Ref, Sleep, mapped, packed
 from sennit.activities.programs.write_order import WriteOrder
 from sennit.activities.storage.artifacts import digest_of, encode, key_of
@@ -62,7 +72,8 @@ _NOT_IN_A_PHASE = re.compile(r"[\s/#:\x00-\x1f\x7f-\x9f]+")
 class Surroundings:
     """What a run lets its scripts use: its script, the tools of its catalogue, the model providers, what its budget has
     left, the classes of the script, what tells the run from others, and how its writes are claimed. `bodies` are to be
-    stored, by their digests. `slots` are those of activities, and `rate` is how many calls a minute the models of
+    stored, by their digests. `limits` are those of the run's budget, and `task_left` says what tasks have left of
+    theirs, by their ids. `slots` are those of activities, and `rate` is how many calls a minute the models of
     workers take; None where nobody has set it. `loads` has the calls that run and wait, by role. A script that a person
     `trusts` runs where the kernel cannot confine it, too.
     """
@@ -79,15 +90,21 @@ class Surroundings:
     rate: int | None = None
     is_trusted: bool = False
     loads: dict[str, dict[str, int | None]] = field(default_factory=dict)
+    limits: dict[str, int] = field(default_factory=dict)
+    task_left: dict[str, dict[str, int]] = field(default_factory=dict)
 
 
 class TaskLine(NamedTuple):
-    """A task of the script, as people see it: what it is known by, its call site, and what it does."""
+    """A task of the script, as people see it: what it is known by, its call site, and what it does. Its calls may spend
+    its `slice`, and that of the task that it is a `slice_of`.
+    """
 
     id: str
     key: str
     call_site: str
     summary: str
+    slice: dict[str, int]
+    slice_of: str
 
 
 class WantedWrite(NamedTuple):
@@ -119,6 +136,8 @@ class Words:
         self.marks: dict[str, str] = {}  # what the scheduler knows it by
         self.materials: dict[str, dict[str, str]] = {}  # the digests of what it refers to
         self.limits: dict[str, dict[str, int]] = {}  # those of its time, and of how many inputs it has open
+        self.slices: dict[str, dict[str, int]] = {}  # what a model call may spend that has a budget of its own
+        self.slice_of: dict[str, str] = {}  # the innermost task with a budget that it is in
         self.writes: dict[str, WantedWrite] = {}  # those that have not been claimed yet
         self.tasks: list[TaskLine] = []  # those of the script that have begun
         self.news: list[TaskNews] = []  # of tasks, in order
@@ -143,6 +162,8 @@ class Words:
                 self.marks,
                 self.materials,
                 self.limits,
+                self.slices,
+                self.slice_of,
                 self.writes,
             ):
                 about.pop(node.id, None)
@@ -200,7 +221,7 @@ class Words:
     def answer(self, call: Call) -> Ended | Sleep | None:
         """Return the answer to a call, or None if it is open now. Raises ProgramFailed."""
         try:
-            limits, call = CallLimits.of(call, self.around.tools)
+            limits, call = CallLimits.of(call, self.around.tools, self.around.limits)
             word, count = _WORDS.get(call.function), len(self.nodes)
             if word is None:
                 self._wait(call, self._tool(call, call.function, call.args, call.kwargs))
@@ -223,6 +244,8 @@ class Words:
             self.nodes[-1] = node.model_copy(update={"retry": limits.retry()})
         if limits.timeout:
             self.limits.setdefault(node.id, {})["expires"] = limits.timeout
+        if limits.budget:
+            self.slices[node.id] = limits.budget
 
     def _wait(self, call: Call, made: OpenCall) -> None:
         self.session.open[call.number] = made
@@ -346,16 +369,28 @@ class Words:
         node = made_node(ToolNode, id=self._next, kind="tool", tool=PART["name"], args=args)
         self._wait(call, self._add(node, call, [ref.digest, a, b], f"{a} {'' if b is None else b}"))
 
-    def _begun(self, call: Call, site: str, about: str) -> Ended:
+    def _bounded(self, _call: Call, budget: Any) -> Ended:
+        """Say whether a task of the script may have this budget, before the task begins."""
+        try:
+            task_budget(budget, self.around.limits)
+        except Refused as refused:
+            return Ended(error=(refused.kind, f"task: {refused}"))
+        return Ended()
+
+    def _begun(self, call: Call, site: str, about: str, budget: Any = None) -> Ended:
         """Note that a task of the script has begun."""
         self._check_room(call)
+        limits = task_budget(budget, {}) if budget is not None else {}
+        around = self._slice_at(call.coroutine)
         self.session.made += 1
         name = self.session.call_id(self.session.made)
         self.session.tasks[call.number] = name
         path = shortened(self._path(site))
         key = key_of([self.session.key, "task", identity_of(site)])
         place = f"{path}:{self._line(call)}"
-        self.tasks.append(TaskLine(name, key[:KEY_CHARACTERS], place, f"{name} {place} {about}"))
+        self.tasks.append(TaskLine(name, key[:KEY_CHARACTERS], place, f"{name} {place} {about}", limits, around))
+        if limits:
+            self.session.slices[site] = SessionSlice(name, limits, around)
         self.news.append(TaskNews(name, "running", call.clock))
         self.order.begun(call.number, task_of(site), task_of(call.coroutine), call.clock)
         return Ended()
@@ -365,8 +400,28 @@ class Words:
         tasks = self.session.tasks
         if number in tasks and status in TASK_ENDS:
             self.news.append(TaskNews(tasks[number], status, call.clock, error))
-            del tasks[number]
+            ended = tasks.pop(number)
+            slices = self.session.slices
+            self.session.slices = {site: its for site, its in slices.items() if its.task != ended}
         return Ended()
+
+    def _slice_at(self, site: str) -> str:
+        """Return the innermost task with a budget that a call site is in, "" for none."""
+        slices = self.session.slices
+        if not slices:
+            return ""
+        return next((slices[task].task for task in tasks_around(site) if task in slices), "")
+
+    def _left(self, call: Call) -> dict[str, int]:
+        """Return what a call may spend: of each limit the least that the run and the tasks around it have left."""
+        left = dict(self.around.left)
+        for site in tasks_around(call.coroutine):
+            its = self.session.slices.get(site)
+            if its is None:
+                continue
+            for name, rest in self.around.task_left.get(its.task, its.limits).items():
+                left[name] = min(rest, left.get(name, rest))
+        return left
 
     def _joined(self, call: Call, numbers: list[int]) -> Ended:
         """Note that the script knows how these tasks have ended."""
@@ -376,23 +431,24 @@ class Words:
     def _phase(self, _call: Call, name: str) -> Ended:
         return Ended(_NOT_IN_A_PHASE.sub("-", text_of("name", name)).strip("-")[:40])
 
-    def _budget_left(self, _call: Call) -> Ended:
-        left = self.around.left
+    def _budget_left(self, call: Call) -> Ended:
+        left = self._left(call)
         amounts = {name: left.get(name) for name in ("tokens", "calls")}
         cost = round(left["cost"] / 1e6, 6) if "cost" in left else None
         return Ended({**amounts, "cost_usd": cost})
 
-    def _width(self, _call: Call, *, per_agent_calls: Any = 1, per_agent_tokens: Any = None) -> Ended:
+    def _width(self, call: Call, *, per_agent_calls: Any = 1, per_agent_tokens: Any = None) -> Ended:
         """Return how many agents may run at once: the least of the slots, of what the budget has left for so many calls
         and tokens each, and of what the rate serves within a minute; at least 1.
         """
         calls = _count("per_agent_calls", per_agent_calls)
+        left = self._left(call)
         bounds = [self.around.slots]
-        if "calls" in self.around.left:
-            bounds.append(self.around.left["calls"] // calls)
+        if "calls" in left:
+            bounds.append(left["calls"] // calls)
         if per_agent_tokens is not None:
             tokens = _count("per_agent_tokens", per_agent_tokens)
-            bounds.append(self.around.left.get("tokens", tokens * self.around.slots) // tokens)
+            bounds.append(left.get("tokens", tokens * self.around.slots) // tokens)
         if self.around.rate is not None:
             bounds.append(self.around.rate // calls)
         return Ended(max(1, min(bounds)))
@@ -428,6 +484,9 @@ class Words:
         key = self._key(name, what, call.writes if reads else 0)
         self.keys[node.id] = key
         self.marks[node.id] = key[:KEY_CHARACTERS]
+        around = self._slice_at(call.coroutine)
+        if around:
+            self.slice_of[node.id] = around
         self._enter(node, f"{shortened(self._place(call, name))}:{self._line(call)}", shown)
         return OpenCall(node.id, key, shape)
 
@@ -537,4 +596,5 @@ _WORDS: dict[str, Callable[..., Ended | Sleep | None]] = {
     BEGUN: Words._begun,
     ENDED: Words._ended,
     JOINED: Words._joined,
+    BOUNDED: Words._bounded,
 }

@@ -35,7 +35,8 @@ models are kept: what has a result is not called again.
 - A result of type `Ref` is too large for a script: give it to `llm`, tools and tasks as it is, or read some of its
   `found.size` characters or items with `await part(found, 0, 4000)`.
 - Each call, and `task`, takes `timeout=60` in seconds and raises TimeoutError then; calls of tools and models take
-  `retry=3` attempts. `parallel(tickets, limit=5)` and `pipeline(items, look, limit=5)` run five at once, and
+  `retry=3` attempts. `task(look, name="Nile", budget={"tokens": 20_000})` bounds what the calls of a task spend; then
+  they raise BudgetExceeded. `parallel(tickets, limit=5)` and `pipeline(items, look, limit=5)` run five at once, and
   `ticket, value = await next_of(tickets)` gives the next that ends.
 - `await sleep(seconds)` and `await sleep_until("2026-01-31T09:00")` wait, `now()` gives the time in UTC, and
   `cancel(ticket)` gives up a task. `asyncio.gather`, `TaskGroup`, `Semaphore`, `wait_for` and the like work over

@@ -4,7 +4,7 @@ import asyncio
 import builtins
 import inspect
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cache, partial
@@ -24,11 +24,14 @@ from sennit.workflows.messages.activity_options import pause_after
 from sennit.workflows.messages.queues import PROVIDERS
 from sennit.workflows.plan.bundles.bundle import BadBundle, bundled
 from sennit.workflows.plan.language.json_schema import violations
-from sennit.workflows.plan.language.nodes import GateNode, LlmNode, Node, ToolNode
+from sennit.workflows.plan.language.limits import micro_dollars
+from sennit.workflows.plan.language.nodes import AgentNode, GateNode, LlmNode, Node, ToolNode
 from sennit.workflows.plan.language.problems import InvalidPlan, Problem, place_of
 from sennit.workflows.plan.language.text import did_you_mean
 from sennit.workflows.plan.programs.program_plan import script_problems, tools_called
 from sennit.workflows.plan.programs.vocabulary import FROM_RUN, WORDS
+from sennit.workflows.plan.scheduling.budget import Amounts, Budget
+from sennit.workflows.plan.scheduling.slices import BUDGET_EXCEEDED, spent_of
 
 Fake = Callable[..., Any]
 BEGAN = 1_767_225_600_000
@@ -40,6 +43,34 @@ class Large:
     """What the fake of a large tool returns: the script has a `Ref` of the value."""
 
     value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What the fake of a model or an agent returns, with what the call has used: the budgets of tasks count that."""
+
+    value: Any
+    tokens: int = 0
+    cost_usd: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSlice:
+    """The budget of a task, or of a model call, at a call site, and the id of the task `around` it that has one."""
+
+    call_site: str
+    budget: Budget
+    around: str
+
+    @property
+    def wanted(self) -> Amounts:
+        """What one more call is expected to use."""
+        return self.budget.estimate(0, model=True)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the calls that run may use all that is left."""
+        return bool(self.budget.lacks(self.wanted))
 
 
 class WrongFake(Exception):
@@ -157,6 +188,12 @@ class _Program:
         self._around = around
         self._fakes = fakes
         self._nodes: dict[str, asyncio.Task[Ended]] = {}
+        self._slices: dict[str, TaskSlice] = {}
+        """Those of tasks with a budget, and of model calls with one, by their ids."""
+        self._spent: dict[str, Spent] = {}
+        """What calls have used, by their ids, as their fakes say."""
+        self._call_ended = asyncio.Event()
+        """Set when a call has ended that spends from a slice; then there is another one."""
 
     async def run(self, session: Session, name: str) -> Any:
         """Return what a session returns, or the ScriptError that it ends with. Its open calls are cancelled then."""
@@ -178,7 +215,7 @@ class _Program:
                 self._fake(name, call)
             ended = words.answer(call)
             if len(words.nodes) > len(calls):
-                _, call = CallLimits.of(call, self._around.tools)
+                _, call = CallLimits.of(call, self._around.tools, self._around.limits)
                 take_nodes(call)
             return ended
 
@@ -193,11 +230,14 @@ class _Program:
                 words.wake(advance.sleep)
                 session.keep_open(advance.waits)
                 take_nodes(Call(0, "sleep", (), {}, 0))
+                self._open_slices(words)
                 for number in range(len(self._nodes), len(calls)):
                     node = words.nodes[number]
                     limits = words.limits.get(node.id, {})
-                    self._nodes[node.id] = asyncio.create_task(self._end_of(node, calls[number], limits))
+                    budgets = self._budgets_of(node.id, words)
+                    self._nodes[node.id] = asyncio.create_task(self._end_of(node, calls[number], limits, budgets))
                 ended = await self._ended(session)
+                self._tell_left()
                 advance = await self._interpreter.resume(advance.snapshot, ended, answer)
                 sys.stdout.write(advance.printed)
         finally:
@@ -220,9 +260,36 @@ class _Program:
                 session.fail(": ".join(end.error))
         return dict(ends)
 
-    async def _end_of(self, node: Node, call: Call, limits: dict[str, int]) -> Ended:
+    def _open_slices(self, words: Words) -> None:
+        """Open the slices of tasks that have begun, and of model calls that have a budget."""
+        for task in words.tasks:
+            if task.slice and task.id not in self._slices:
+                self._slices[task.id] = TaskSlice(task.call_site, Budget(task.slice), task.slice_of)
+        for name, limits in words.slices.items():
+            if name not in self._slices:
+                around = words.slice_of.get(name, "")
+                self._slices[name] = TaskSlice(words.call_sites[name], Budget(limits), around)
+
+    def _tell_left(self) -> None:
+        """Have the script hear what its tasks have left when it asks for that."""
+        for name, its in self._slices.items():
+            left: dict[str, int] = {}
+            for limit in its.budget.limits:
+                left[limit] = its.budget.left(limit)
+            self._around.task_left[name] = left
+
+    def _budgets_of(self, name: str, words: Words) -> list[TaskSlice]:
+        """Return the slices that a call spends from, the innermost first."""
+        found = []
+        holder = name if name in self._slices else words.slice_of.get(name, "")
+        while holder:
+            found.append(self._slices[holder])
+            holder = self._slices[holder].around
+        return found
+
+    async def _end_of(self, node: Node, call: Call, limits: dict[str, int], budgets: Sequence[TaskSlice] = ()) -> Ended:
         """Return how a node ended, and when. `limits` are in milliseconds: how long it may take (`expires`), or when a
-        sleep is over (`deadline`).
+        sleep is over (`deadline`). It spends from these `budgets`.
         """
         loop = asyncio.get_running_loop()
         seconds = None
@@ -236,11 +303,41 @@ class _Program:
                     end = Ended()
                 else:
                     with working():
-                        end = await self._faked(node, call)
+                        end = await self._within_budgets(node, call, budgets)
         except TimeoutError:
             end = Ended(error=("TimeoutError", f"more than {seconds:g} s"))
         seconds_now = _now(loop).timestamp()
         return replace(end, at=round(seconds_now * 1000))
+
+    async def _within_budgets(self, node: Node, call: Call, budgets: Sequence[TaskSlice]) -> Ended:
+        """Return what a fake returns, within what the tasks of its call may spend. As in a run, a call waits while
+        those that run may still leave it room, and fails once a budget is spent.
+        """
+        if not budgets or not isinstance(node, LlmNode | AgentNode):
+            return await self._faked(node, call)
+        while True:
+            for its in budgets:
+                why = spent_of(its.budget)
+                if why:
+                    return Ended(error=(BUDGET_EXCEEDED, f"{its.call_site} {why}"))
+            if not any(its.is_full for its in budgets):
+                break
+            with resting():
+                await self._call_ended.wait()
+
+        # Each call has a number of its own, by which it reserves.
+        number = list(self._nodes).index(node.id)
+        for its in budgets:
+            its.budget.reserve(number, its.wanted)
+        try:
+            return await self._faked(node, call)
+        finally:
+            spent = self._spent.get(node.id, Spent(None))
+            used = Amounts(spent.tokens, micro_dollars(spent.cost_usd), 1, 1)
+            for its in budgets:
+                its.budget.settle(number, used)
+            self._call_ended.set()
+            self._call_ended = asyncio.Event()
 
     async def _faked(self, node: Node, call: Call) -> Ended:
         """Return what the fake of a call returns, or how its last attempt failed. Raises WrongFake."""
@@ -260,6 +357,9 @@ class _Program:
             with resting():
                 await asyncio.sleep(pause_after(attempt).total_seconds())
 
+        if isinstance(value, Spent):
+            self._spent[node.id] = value
+            value = value.value
         if isinstance(value, Large):
             body = encode(value.value)
             self._around.bodies[digest_of(body)] = body

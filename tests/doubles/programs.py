@@ -75,6 +75,7 @@ class Play:
     fakes: Mapping[str, Fake] = field(default_factory=dict)
     seed: int = 0
     left: dict[str, int] = field(default_factory=dict)
+    limits: dict[str, int] = field(default_factory=dict)
     catalogue: list[dict[str, Any]] = field(default_factory=lambda: CATALOGUE)
     in_place: bool = False
     kills: bool = False
@@ -331,6 +332,7 @@ class Play:
         began = self.clock if self.takes and name != "main" else self.begins
         times = {other: self.ended_at[other] for other in ended} or {name: began}
         about: dict[str, Any] = {"left": self.left, "since": self.since, "ends": times, "fuse": "on"}
+        about["limits"] = self.limits
         about |= {"origins": (PREFIX.rpartition("/")[2],)} if self.origin else {}
         about["session"] = self.session if name == "main" else ""
         call = ProgramNodeCall(run="run", plan=plan, nodes=(name,), refs=refs, lost=lost, **about)

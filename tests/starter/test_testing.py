@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from sennit.testing import Large, WrongFake, run
+from sennit.testing import Large, Spent, WrongFake, run
 from sennit.workflows.plan.language.problems import InvalidPlan
 
 HEAD = """
@@ -165,3 +165,53 @@ async def main():
 """
     late = [["b", "2026-01-01 00:01:00"], ["c", "2026-01-01 00:01:00"], ["a", "2026-01-01 01:00:00"]]
     assert run(script, {"search": lambda query: query}) == late
+
+
+BUDGETS = """
+async def look(name: str) -> list:
+    found = []
+    try:
+        for k in range(10):
+            found.append(await llm(f"{name} {k}"))
+            found.append((await budget_left())["tokens"])
+    except BudgetExceeded as error:
+        found.append(str(error))
+    return found
+
+
+async def wide(name: str) -> list:
+    return [end["status"] for end in await settled([task(llm, f"{name} {k}") for k in range(4)])]
+
+
+async def outer(name: str) -> list:
+    return await settled([task(look, name=f"{name}{k}", budget={"tokens": 2_500}) for k in range(2)])
+
+
+async def main(way: str) -> list:
+    if way == "deep":
+        few = task(look, name="b", budget={"calls": 1})
+        return await parallel([task(look, name="a", budget={"tokens": 1_500}), few])
+    if way == "wide":
+        return await parallel([task(wide, name="c", budget={"calls": 3}), task(wide, name="d")])
+    return await parallel([task(outer, name="e", budget={"cost_usd": 0.03})])
+"""
+
+
+def test_the_budgets_of_tasks_count_what_fakes_say_that_calls_have_used() -> None:
+    fakes = {"llm": lambda prompt: Spent(prompt, tokens=900, cost_usd=0.01)}
+    deep = run(BUDGETS, fakes, way="deep")
+    assert deep[0][:4] == ["a 0", 600, "a 1", 0]
+    assert deep[0][4].startswith("BudgetExceeded: look#2:24 has used 1,800 tokens of its budget of 1,500 tokens")
+    assert deep[1][0] == "b 0"
+    assert deep[1][2].startswith("BudgetExceeded: look#1:23 has used 1 model calls of its budget of 1 model calls")
+    assert run(BUDGETS, fakes, way="wide") == [["succeeded"] * 3 + ["failed"], ["succeeded"] * 4]
+    [ends] = run(BUDGETS, fakes, way="nested")
+    assert all("BudgetExceeded: outer#1:27 has used $0.0300 of its budget of $0.0300" in str(end) for end in ends)
+    assert sum(str(end).count("'e0 ") + str(end).count("'e1 ") for end in ends) == 3, (
+        "both share the budget of the task around them"
+    )
+
+
+def test_a_fake_may_say_what_it_has_used_beside_a_schema() -> None:
+    script = "async def main():\n    return await llm('x', schema=int)\n"
+    assert run(script, {"llm": lambda *_, **__: Spent(5, tokens=1)}) == 5

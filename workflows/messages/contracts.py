@@ -317,6 +317,8 @@ class NodeReply(Message):
     """What the script of a program has called."""
     attempt: int = 1
     usage: Usage = NO_USAGE
+    paid: Usage = NO_USAGE
+    """What the run has paid for it that this one has taken it over from."""
     question: Question | None = None
     """What a person has to decide first: the node has done nothing yet."""
     written: Digest = ""

@@ -80,6 +80,10 @@ class ProgramNodeCall(AskingCall, BudgetedCall):
     """The calls a minute of each model queue, where they are configured."""
     running: dict[str, int] = Field(default_factory=dict)
     """How many model calls of the run are under way, by their queue."""
+    limits: dict[str, int] = Field(default_factory=dict)
+    """Those of the run's budget, as `left` names them."""
+    task_left: dict[str, dict[str, int]] = Field(default_factory=dict)
+    """What tasks with a budget of their own have left of it, by their ids."""
 
     def without_inputs(self) -> Self:
         """Return what the advance's own calls take of it: nothing of what the script is told."""

@@ -34,6 +34,7 @@ from sennit.workflows.plan.scheduling.completion import may_write
 from sennit.workflows.plan.scheduling.events import Event, InputsRead, NodeEnded, Outcome, Start
 from sennit.workflows.plan.scheduling.programs import advance_number, last_told
 from sennit.workflows.plan.scheduling.ready import grant, in_place
+from sennit.workflows.plan.scheduling.slices import left_in_tasks, left_of
 from sennit.workflows.plan.scheduling.state import RUNNING, RunState
 from sennit.workflows.run import outcomes
 from sennit.workflows.run.outcomes import End, Handle, InFlight, Key
@@ -296,14 +297,17 @@ class Dispatcher:
         call = node_call(state, self._run, plan, units, asks=asks, **self._common)
 
         left: dict[str, int] = {}
-        if isinstance(call, BudgetedCall) and state.budget is not None:
-            left = {name: rest for name, rest in state.budget.rest(unit).items() if name in PAID}
+        if isinstance(call, BudgetedCall):
+            left = {name: rest for name, rest in left_of(state, unit).items() if name in PAID}
         limits: dict[str, Any] = {"left": left}
         if isinstance(call, ProgramNodeCall):
             limits |= in_place(state, unit, left)
             limits["rates"] = {queue: rate.limit for queue, rate in state.rates.items()}
             limits["running"] = self._model_calls()
             limits["slots"] = min(state.window, state.in_flight)
+            limits["task_left"] = left_in_tasks(state, unit)
+            if state.budget is not None:
+                limits["limits"] = {name: most for name, most in state.budget.limits.items() if name in PAID}
         if isinstance(call, LlmNodeCall):
             limits["grant"] = grant(state, unit, left)
             limits["is_measured"] = unit in state.prompts

@@ -157,6 +157,7 @@ def outcome_of(reply: NodeReply) -> Outcome:
         reply.attempt,
         reply.skipped,
         usage=reply.usage,
+        paid=reply.paid,
         written=reply.written,
         taken_over=reply.taken_over,
         millis=reply.millis,

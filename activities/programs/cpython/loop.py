@@ -82,6 +82,8 @@ class Ticket(ScriptTask):
     waiting = 0
     number = -1
     """Of the call with which the worker heard that it began."""
+    budget: Any = None
+    """What its calls may spend, as the script has written it."""
     places: asyncio.Semaphore | None = None
     """Those of the join that lets only so many of its tickets run at once."""
     tell_joined: Callable[[list["Ticket"]], None] | None = None

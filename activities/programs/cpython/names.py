@@ -1,6 +1,7 @@
 """Names that the process of a script and the worker agree on."""
 
 import re
+from collections.abc import Iterator
 from typing import Final
 
 FILE: Final = "script"
@@ -14,6 +15,8 @@ JOINED: Final = "__joined"
 script knows that.
 """
 TOLD: Final = (BEGUN, ENDED, JOINED)
+BOUNDED: Final = "__bounded"
+"""The word with which the process asks whether a task may have a budget."""
 _PHASE: Final = re.compile(r"/=[^/]*")
 _TASK_NUMBER: Final = re.compile(r"(~[0-9a-f]{12}\.\d+)#\d+")
 _TASK_IDENTITY: Final = re.compile(r"~[0-9a-f]{12}\.\d+(?=#)")
@@ -37,7 +40,10 @@ def shown_path(site: str) -> str:
 
 def task_of(site: str) -> str:
     """Return the site of the task that a call site is in, "" for `main`."""
-    found = None
-    for found in _TASK_NUMBER.finditer(site):  # noqa: B007 - the last one counts
-        pass
-    return site[: found.end()] if found is not None else ""
+    return next(tasks_around(site), "")
+
+
+def tasks_around(site: str) -> Iterator[str]:
+    """Yield the sites of the tasks that a call site is in, the innermost first."""
+    for found in reversed([*_TASK_NUMBER.finditer(site)]):
+        yield site[: found.end()]

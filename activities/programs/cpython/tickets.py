@@ -17,7 +17,7 @@ from sennit.activities.limits import MAX_NEWS_CHARACTERS, MAX_PROGRAM_LEVELS, MA
 from sennit.activities.programs.cpython.failures import CallError, Errors
 from sennit.activities.programs.cpython.loop import Branch, ReplayLoop, Ticket
 from sennit.activities.programs.cpython.modules import whole_name
-from sennit.activities.programs.cpython.names import BEGUN, ENDED, FILE, JOINED, identity_of
+from sennit.activities.programs.cpython.names import BEGUN, BOUNDED, ENDED, FILE, JOINED, identity_of
 from sennit.activities.programs.cpython.values import NotJson, json_of, shown, value_of
 from sennit.activities.storage.escapes import REFERENCE
 from sennit.workflows.plan.language.text import arguments_text
@@ -31,6 +31,8 @@ _DIGEST_CHARACTERS: Final = 12
 Value = TypeVar("Value")
 CallLater = Callable[[str, list[Any], dict[str, Any], int, str], int]
 """Makes a call for whose end the script waits: word, arguments, line, call site. Returns its number."""
+CallAtOnce = Callable[[str, list[Any], dict[str, Any]], Any]
+"""Makes a call that the worker answers at once: word, arguments, arguments by name. Returns the answer."""
 BeginCall = Callable[..., Coroutine[Any, Any, Any]]
 """Returns the coroutine of a call of a tool or a model, which begins it: name, arguments, arguments by name."""
 
@@ -81,9 +83,17 @@ class Join:
 class Tickets:
     """The tasks of one script."""
 
-    def __init__(self, loop: ReplayLoop, call_later: CallLater, begin_call: BeginCall, errors: Errors) -> None:
+    def __init__(
+        self,
+        loop: ReplayLoop,
+        call_later: CallLater,
+        call_at_once: CallAtOnce,
+        begin_call: BeginCall,
+        errors: Errors,
+    ) -> None:
         self._loop = loop
         self._call_later = call_later
+        self._call_at_once = call_at_once
         self._begin_call = begin_call
         self._errors = errors
         self.running = 0
@@ -112,9 +122,13 @@ class Tickets:
         if limits.get("retry") is not None:
             raise TypeError("task: has no `retry`: that is for calls of tools and of `llm`")
         seconds = _checked_seconds("task", limits.get("timeout"))
+        budget = limits.get("budget")
+        if budget is not None:
+            budget = json_of(budget, "task")
+            self._call_at_once(BOUNDED, [budget], {})
         sent = {key: json_of(part, "task") for key, part in named.items()}
         given = value_of(sent)
-        return self._start(name, sent, lambda: function(**given), seconds)
+        return self._start(name, sent, lambda: function(**given), seconds, budget)
 
     async def pipeline(self, items: Any, /, *stages: Any, limit: Any = None, timeout: Any = None) -> list[Any]:
         """Take each item through all stages. No item waits for another."""
@@ -132,7 +146,12 @@ class Tickets:
         return await within(seconds, self._all(begun))
 
     def _start(
-        self, name: str, sent: dict[str, Any], begin: Callable[[], Coroutine[Any, Any, Any]], seconds: float | None
+        self,
+        name: str,
+        sent: dict[str, Any],
+        begin: Callable[[], Coroutine[Any, Any, Any]],
+        seconds: float | None,
+        budget: Any = None,
     ) -> Ticket:
         loop, outer = self._loop, self._loop.branch()
         if outer.depth >= MAX_PROGRAM_LEVELS:
@@ -147,6 +166,7 @@ class Tickets:
         line = loop.line()
         ticket = loop.start(Ticket, self._run(sent, begin, seconds, line, around), branch, "", line)
         ticket.tell_joined = self._tell_joined
+        ticket.budget = budget
         return ticket
 
     def _task_of_call(self, call: Coroutine[Any, Any, Any]) -> Ticket:
@@ -209,7 +229,10 @@ class Tickets:
     def _tell_begin(self, ticket: Ticket, sent: dict[str, Any], line: int, around: str) -> None:
         """Tell the worker that a task begins."""
         self.running += 1
-        ticket.number = self._call_later(BEGUN, [ticket.branch.site, _whole(_about(sent))], {}, line, around)
+        news = [ticket.branch.site, _whole(_about(sent))]
+        if ticket.budget is not None:
+            news.append(ticket.budget)
+        ticket.number = self._call_later(BEGUN, news, {}, line, around)
 
     def _tell_end(self, ticket: Ticket, error: BaseException | None, line: int, around: str) -> None:
         """Tell the worker how a task has ended, and cancel what it has started and not waited for."""
@@ -437,7 +460,7 @@ def _through(item: Any, stages: Sequence[Any]) -> Callable[[], Coroutine[Any, An
 
 
 def _limits_in(function: types.FunctionType, given: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the limits of a task, and the arguments of its function: `timeout` and `retry` that it takes itself."""
+    """Return the limits of a task, and the arguments of its function, among which are limits that it takes itself."""
     code = function.__code__
     own = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     limits, named = dict[str, Any](), dict[str, Any]()

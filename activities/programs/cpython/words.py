@@ -48,7 +48,7 @@ class ScriptWords:
     def begin_on(self, loop: ReplayLoop) -> None:
         """Have the words begin what they begin on this loop."""
         self.loop = loop
-        self._tickets = Tickets(loop, self._call_later, self._begin, self._errors)
+        self._tickets = Tickets(loop, self._call_later, self._at_once, self._begin, self._errors)
 
     @property
     def running_tasks(self) -> int:

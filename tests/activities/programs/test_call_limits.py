@@ -44,6 +44,15 @@ WRONG = [
     ("await next_of([search(query='a')])", "write `await parallel([task(search, ...), ...])`: it waits for tickets"),
     ("await now()", "`now` is called without `await`"),
     ("now(5)", "`now` takes no arguments without a name, not 1"),
+    ("task(look, n=1, budget={'token': 5})", "the budget of a task has no `token`; did you mean `tokens`?"),
+    ("task(look, n=1, budget={'time': '5s'})", "the budget of a task has no `time`"),
+    ("task(look, n=1, budget={'tokens': -5})", "a budget of -5 tokens allows nothing: write 1 or more"),
+    ("task(look, n=1, budget={'cost_usd': -0.5})", "a budget: `cost_usd`: "),
+    ("task(look, n=1, budget={'tokens': 2.5})", "a budget: `tokens`: "),
+    ("task(look, n=1, budget=500)", '`budget` is a dict: write budget={"tokens": 20000}'),
+    ("task(search, query='a', budget={'tokens': 5})", "`search` has no `budget`: that is for tasks of functions"),
+    ("await ask('a', budget={'tokens': 5})", "`ask` has no `budget`: that is for tasks of functions"),
+    ("await look(1, budget={'tokens': 5})", "start it as a task, `task(look, ..., budget=...)`"),
     ("await search(query=now())", "a time has no JSON: write .isoformat()"),
     ("await search(query=now)", "the function `now` is no value"),
     ("await search(query=sleep(5))", "this uses the call of `sleep`, not its result: write `await sleep(...)`"),
@@ -68,6 +77,12 @@ def test_wrong_limits_and_times_are_refused_before_the_run(body: str, message: s
         ("task(look, **{'n': 1, 'retry': 1})", "TypeError: task: has no `retry`: that is for calls of tools"),
         ("await next_of([n])", "TypeError: next_of takes a list of tickets that task(...) has returned; 1 is none"),
         ("now(*[n])", "now() takes"),
+        ("task(look, n=1, budget={'tokens': n - 2})", "ValueError: task: `budget`: `tokens`: "),
+        ("task(look, n=1, budget=dict(token=n))", "ValueError: task: the budget of a task has no `token`"),
+        ("task(look, n=1, budget=dict())", "TypeError: task: `budget` is a dict such as {\"tokens\": 20000}, not {}"),
+        ("task(look, n=1, budget=[n])", "TypeError: task: `budget` is a dict such as"),
+        ("await llm('a', budget=dict(nodes=n))", "ValueError: llm: the budget of a task has no `nodes`"),
+        ("await search(query='a', **{'budget': {'tokens': n}})", "TypeError: search: has no `budget`: that is for"),
     ],
 )  # fmt: skip
 async def test_what_only_the_run_can_know_is_raised_in_the_script(
@@ -198,3 +213,82 @@ async def main():
 """
     played: Any = play(script, takes=lambda _: 0)
     assert await played.run() == [[1, 1, 2, 3], 3]
+
+
+async def test_a_budget_that_is_larger_than_the_runs_is_refused_with_its_line(play: Callable[..., Play]) -> None:
+    """A run that has spent some of its own does not refuse what fits into the whole: an edit would else fail there."""
+    limits = {"tokens": 500, "cost": 250_000}
+    for written, why in (
+        ("{'tokens': 501 * n}", "task: a budget of 501 tokens is larger than that of the run, which is 500"),
+        ("{'cost_usd': 0.5 * n}", "task: a budget of 0.5 cost_usd is larger than that of the run, which is 0.25"),
+    ):
+        with pytest.raises(ProgramFailed) as found:
+            await play(main(f"task(look, n=1, budget={written})"), limits=limits).run()
+        assert f"ValueError: {why} (line 5: " in str(found.value)
+    fits = "return await parallel([task(look, n=1, budget={'tokens': 500})])"
+    assert await play(main(fits), limits=limits, left={"tokens": 20}).run() == [[1, 0]]
+
+
+async def test_a_function_that_takes_a_budget_gets_it(play: Callable[..., Play]) -> None:
+    script = """
+async def look(budget: dict) -> dict:
+    return budget
+
+async def main():
+    return await parallel([task(look, budget={"apples": 3})])
+"""
+    assert await play(script).run() == [{"apples": 3}]
+
+
+SLICED = """import asyncio
+
+
+async def inner(name: str) -> list:
+    await asyncio.gather(llm(f"{name} 1"), llm(f"{name} 2"))
+    return [(await budget_left())["tokens"], await width(per_agent_tokens=100)]
+
+
+async def outer(name: str) -> list:
+    phase("deep")
+    await llm(name)
+    return await parallel([task(inner, name=f"{name}/{n}", budget={"tokens": 300}) for n in range(2)])
+
+
+async def main() -> list:
+    await llm("free")
+    both = await parallel([task(outer, name="a", budget={"tokens": 900, "cost_usd": 0.5}), task(inner, name="b")])
+    return [both, (await budget_left())["tokens"]]
+"""
+
+
+async def test_the_run_is_told_which_task_with_a_budget_each_call_is_in(play: Callable[..., Play]) -> None:
+    """Also where the script's process is lost between its steps, and where it asks what is left."""
+    for kills in (False, True):
+        played = play(SLICED, fakes={"llm": lambda prompt, **_: prompt}, left={"tokens": 5_000}, kills=kills)
+        assert await played.run() == [[[[300, 3], [300, 3]], [5_000, 50]], 5_000]
+        sites = {spec.id: spec.call_site for spec in played.tasks}
+        slices = {sites[spec.id]: (spec.slice, sites.get(spec.slice_of, "")) for spec in played.tasks}
+        assert slices == {
+            "outer#1:17": ({"tokens": 900, "cost": 500_000}, ""),
+            "inner#1:17": ({}, ""),
+            "outer#1/deep/inner#1:12": ({"tokens": 300}, "outer#1:17"),
+            "outer#1/deep/inner#2:12": ({"tokens": 300}, "outer#1:17"),
+        }
+        calls = [spec for _, _, spec in played.nodes.values() if spec.kind == "llm"]
+        around = {spec.call_site: sites.get(spec.slice_of, "") for spec in calls}
+        assert around == {
+            "llm:16": "",
+            "outer#1/deep/llm:11": "outer#1:17",
+            "inner#1/llm:5": "",
+            "outer#1/deep/inner#1/llm:5": "outer#1/deep/inner#1:12",
+            "outer#1/deep/inner#2/llm:5": "outer#1/deep/inner#2:12",
+        }
+
+
+async def test_a_model_call_may_have_a_budget_of_its_own(play: Callable[..., Play]) -> None:
+    played = play(
+        main("return await parallel([task(llm, 'a', budget={'tokens': 7})])"), fakes={"llm": lambda *_, **__: "b"}
+    )
+    assert await played.run() == ["b"]
+    [call] = [spec for _, _, spec in played.nodes.values() if spec.kind == "llm"]
+    assert (call.slice, call.slice_of) == ({"tokens": 7}, "")

@@ -130,6 +130,10 @@ class NodeSpec:
     """Where in its script a program has made this call, as `look#3/search:4`."""
     expires: int = 0
     """So long after it was called, a program's call fails; 0 for never. A sleep ends at its `deadline`."""
+    slice: dict[str, int] = field(default_factory=dict)
+    """What the calls of a task may spend, or a model call with its tool loop, by the names of `Amounts`."""
+    slice_of: str = ""
+    """The id of the innermost task with a slice of the budget in which a program has made this call."""
 
     def limit(self, *, item: bool) -> int:
         """Return how long one attempt may take. A map's timeout is that of its items; gathering them is the map's."""

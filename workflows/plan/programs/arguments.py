@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from sennit.workflows.plan.checking.schemas import unknown_keywords
 from sennit.workflows.plan.language.call_settings import CallSettings
@@ -20,6 +20,7 @@ from sennit.workflows.plan.programs.sizes import Sizes
 from sennit.workflows.plan.programs.source import Found, Function, Source
 from sennit.workflows.plan.programs.vocabulary import (
     AS_TASKS,
+    BUDGETED,
     BUILTINS,
     JOINS,
     LIMITS,
@@ -27,6 +28,7 @@ from sennit.workflows.plan.programs.vocabulary import (
     RETRIED,
     ROLES,
     SILENCES,
+    TASK_LIMITS,
     TIMED,
     TYPES,
     WORDS,
@@ -209,14 +211,21 @@ class Arguments:
             yield "argument", call, f"{shown} needs the argument {format_names(lacking, form=format_name)}"
 
     def _of_limit(self, call: ast.Call, function: ast.expr, given: ast.keyword) -> Found:
-        """Check what a call is allowed beside its arguments: `timeout` and `retry`."""
+        """Check what a call is allowed beside its arguments: `timeout`, `retry` and `budget`."""
         name, meaning = ast.unparse(function), self.source.meaning(function)  # type: ignore[arg-type]
         is_task, is_word = function is not call.func, meaning is None and name in WORDS
         if meaning is not None and not is_task:
-            instead = (
-                f"write `await asyncio.wait_for({name}(...), 5)`" if given.arg == "timeout" else "call it in a loop"
-            )
-            yield "argument", given.value, f"`{name}` has no argument `{given.arg}`: {instead}"
+            instead = {
+                "timeout": f"write `await asyncio.wait_for({name}(...), 5)`",
+                "retry": "call it in a loop",
+                "budget": f"start it as a task, `task({name}, ..., budget=...)`",
+            }
+            yield "argument", given.value, f"`{name}` has no argument `{given.arg}`: {instead[str(given.arg)]}"
+        elif given.arg == "budget" and meaning is None and name not in BUDGETED:
+            why = "that is for tasks of functions, and for calls of `llm`"
+            yield "argument", given.value, f"`{name}` has no `budget`: {why}"
+        elif given.arg == "budget":
+            yield from self._of_task_budget(given.value)
         elif given.arg == "retry" and (meaning is not None or (is_word and name not in RETRIED)):
             yield "argument", given.value, f"`{name}` has no `retry`: that is for calls of tools and of `llm`"
         elif is_word and name not in TIMED:
@@ -270,28 +279,45 @@ class Arguments:
             yield "argument", value, f"`role` is one of {format_names(ROLES)}, not {str(value.value)!r:.40}"
 
     def _of_budget(self, limit: ast.expr) -> Found:
+        """Check what a sub-agent may spend."""
+        yield from self._of_amounts(limit, "a budget", list(Limits.model_fields))
+
+    def _of_task_budget(self, limit: ast.expr) -> Found:
+        """Check what the calls of a task may spend."""
+        yield from self._of_amounts(limit, "the budget of a task", TASK_LIMITS)
+
+    def _of_amounts(self, limit: ast.expr, what: str, names: Sequence[str]) -> Found:
         if isinstance(limit, ast.Constant) and limit.value is not None:
             yield "argument", limit, '`budget` is a dict: write budget={"tokens": 20000}'
         if not isinstance(limit, ast.Dict):
             return
         for key, value in zip(limit.keys, limit.values, strict=True):
-            name = key.value if isinstance(key, ast.Constant) else None
-            if name is not None and name not in Limits.model_fields:
-                hint = nearest_or_known(str(name), list(Limits.model_fields))
-                yield "argument", key or limit, f"a budget has no {format_name(str(name))}{hint}"
-            elif (number := self._sizes.number(value)) is not None and number < 1 and name is not None:
+            if not isinstance(key, ast.Constant):
+                continue
+            name, number = str(key.value), self._sizes.number(value)
+            if name not in names:
+                hint = nearest_or_known(name, names)
+                yield "argument", key, f"{what} has no {format_name(name)}{hint}"
+            elif number is not None and number < 1:
                 yield "argument", value, f"a budget of {number} {name} allows nothing: write 1 or more, or leave it out"
+            else:
+                yield from self._of_written(value, name, "a budget", Limits)
 
     def _of_setting(self, name: str, value: ast.expr) -> Found:
         """Check a setting of a model call that is written as it is."""
+        yield from self._of_written(value, name, "", CallSettings)
+
+    def _of_written(self, value: ast.expr, name: str, what: str, model: type[BaseModel]) -> Found:
+        """Check a field of something that is written as it is."""
         try:
             written = ast.literal_eval(value)
-        except ValueError:
+        except (ValueError, TypeError):
             return  # it is worked out when the script runs
         try:
-            CallSettings.model_validate({name: written})
+            model.model_validate({name: written})
         except ValidationError as error:
-            yield "argument", value, describe_errors(error, CallSettings.model_fields)
+            problem = describe_errors(error, model.model_fields)
+            yield "argument", value, f"{what}: {problem}" if what else problem
 
     def _of_schema(self, value: ast.expr) -> Found:
         """Check a type, a dict of types, or a JSON schema."""

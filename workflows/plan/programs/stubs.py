@@ -24,7 +24,7 @@ _LLM += "max_tokens: int | None = None, temperature: float | None = None, top_p:
 _LLM += "stop: str | list[str] | None = None, seed: int | None = None, "
 _LLM += f"effort: Literal[{', '.join(map(repr, get_args(Effort)))}] | None = None, system: str | None = None, "
 _LLM += "first_token_timeout: float | None = None, idle_timeout: float | None = None, "
-_LLM += "timeout: float | None = None, retry: int | None = None"
+_LLM += "timeout: float | None = None, retry: int | None = None, budget: dict[str, Any] | None = None"
 _TIMEOUT, _LIMIT = "timeout: float | None = None", "limit: int | None = None"
 _CALL = {"timeout": _TIMEOUT, "retry": "retry: int | None = None"}
 """What a call takes beside its arguments: how many seconds, and how often it is attempted."""
@@ -73,7 +73,8 @@ async def sleep(seconds: float) -> None:
 async def sleep_until(time: Any) -> None:
     """Wait until a datetime, or a time as an ISO text, in UTC if it names no zone."""
 def task(function: Callable[_P, Coroutine[Any, Any, _T]], /, *args: _P.args, **arguments: _P.kwargs) -> Ticket[_T]:
-    """Start a tool, or an `async def` of the script; give its arguments by name."""
+    """Start a tool, or an `async def` of the script; give its arguments by name. With `timeout` it ends in so many
+    seconds; the calls of a function may spend its `budget` of `tokens`, `cost_usd` and `calls`."""
 async def parallel(tickets: Iterable[Ticket[_T]], *, {_LIMIT}, {_TIMEOUT}) -> list[_T]:
     """Return the values of all; raise what the first that fails raised. At most `limit` run at once."""
 async def settled(tickets: Iterable[Ticket[Any]], *, {_LIMIT}, {_TIMEOUT}) -> list[dict[str, Any]]:

@@ -41,17 +41,20 @@ _SAME = {
 }  # fmt: skip
 """What a value of a type is good for, of the types that JSON and Sennit have."""
 _WORD = re.compile(r"\w+")
+_LIMITS_OF_TASKS = tuple(
+    f"Argument '{name}' does not match any known parameter of function 'task'" for name in ("timeout", "budget")
+)
 _LITERAL = re.compile(r"Literal\[(.*)\]\Z")
 
 
 def is_of_use(found: dict[str, Any], script: str) -> bool:
     """Whether a finding says anything: names are checked elsewhere, and types of words have parameters. A task takes a
-    `timeout` beside the arguments of its function, which no type says, and enums and their members are checked as
-    plain classes and as their values. A class of the script may have the name of one of the words' types.
+    `timeout` and a `budget` beside the arguments of its function, which no type says, and enums and their members are
+    checked as plain classes and as their values. A class of the script may have the name of one of the words' types.
     """
     message = found["message"].replace("`", "'")
     is_named = found["code"] in ("unresolved-import", "unresolved-reference") or _IN_MODULE.match(message)
-    is_limit = message.startswith("Argument 'timeout' does not match any known parameter of function 'task'")
+    is_limit = message.startswith(_LIMITS_OF_TASKS)
     is_member = any(name in script for name in ENUMS) and (_OF_MEMBER.search(message) or _OF_CLASS.search(message))
     instance = _OF_INSTANCE.search(message)  # which is a dict, or is read like one
     beginnings = (f"class {instance[1]}:", f"class {instance[1]}(") if instance else ()

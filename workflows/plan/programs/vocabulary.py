@@ -11,13 +11,18 @@ PLAIN = ("task", "phase", "cancel", "now")
 """Words that a script calls without `await`."""
 NEXT_OF = "next_of"
 """The word that gives one ticket after the other."""
-LIMITS = ("timeout", "retry")
+LIMITS = ("timeout", "retry", "budget")
 """What a call takes beside its arguments, unless they are among these."""
+TASK_LIMITS = ("tokens", "cost_usd", "calls")
+"""What the budget of a task may limit."""
 TIMED = ("llm", "agent", "ask", "part", *JOINS, "pipeline")
 RETRIED = ("llm",)
-"""Words that take a `timeout`, and how often they are to be attempted, as tools and tasks do."""
+BUDGETED = ("llm",)
+"""Words that take a `timeout`, and how often they are to be attempted, as tools and tasks do; and a `budget`, as tasks
+do.
+"""
 OWN = "__own_"
-"""Before the name of an argument that a function of the script takes itself: `timeout`, `retry`."""
+"""Before the name of an argument that a function of the script takes itself: `timeout`, `retry`, `budget`."""
 ROLES = ("worker", "critic", "judge")
 """Of the models that a script calls. The others write plans, and answers in a form of their own."""
 WORDS = (*AWAITED, *PLAIN)
@@ -58,13 +63,12 @@ UnboundLocalError UnicodeDecodeError UnicodeEncodeError UnicodeError UnicodeTran
 ValueError Warning ZeroDivisionError
 """
 _CALL_ERRORS = """
-A2aFailed A2aNeedsInput A2aUnavailable
-AddressRefused AlreadyWritten BadOutput BadReply CalculationFailed CallRefused ContentRefused ContextTooLong
-DocsNotFound DocumentNotFound DocumentUnreadable ExpressionRefused ExtraMissing FetchFailed HttpStatusError
-IndexUnusable KeyRefused
-McpToolFailed McpUnavailable MediaRefused ModelRefused ModelTimeout OfflineCannot OutputCut PathRefused ProviderBusy
-QuotaUsedUp RateLimited ReplyCut ReplyTooLarge SandboxFailed SandboxLimit SchemaMismatch ServerFailed ServerUnreachable
-ToolArgumentError ToolError ToolResultError TooManyFiles UnknownModel UnknownOutcome UnknownTool
+A2aFailed A2aNeedsInput A2aUnavailable AddressRefused AlreadyWritten BadOutput BadReply BudgetExceeded
+CalculationFailed CallRefused ContentRefused ContextTooLong DocsNotFound DocumentNotFound DocumentUnreadable
+ExpressionRefused ExtraMissing FetchFailed HttpStatusError IndexUnusable KeyRefused McpToolFailed McpUnavailable
+MediaRefused ModelRefused ModelTimeout OfflineCannot OutputCut PathRefused ProviderBusy QuotaUsedUp RateLimited
+ReplyCut ReplyTooLarge SandboxFailed SandboxLimit SchemaMismatch ServerFailed ServerUnreachable ToolArgumentError
+ToolError ToolResultError TooManyFiles UnknownModel UnknownOutcome UnknownTool
 """
 _UNUSABLE = """
 argparse atexit concurrent ctypes getpass glob http importlib inspect locale multiprocessing os pathlib pickle platform

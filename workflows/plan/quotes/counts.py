@@ -1,6 +1,6 @@
 """How often something is called, from the least to the most, and how such counts add up."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -59,6 +59,16 @@ class Counts:
     def times(self, least: int, most: int | None) -> "Counts":
         """Return the counts of so many rounds; None is any number of them."""
         return Counts({name: count.times(least, most) for name, count in self.by_name.items()})
+
+    def at_most(self, limits: Mapping[str, int]) -> "Counts":
+        """Return the counts with upper bounds for some of them."""
+        found = dict(self.by_name)
+        for name, limit in limits.items():
+            count = self.of(name)
+            most = limit if count.most is None else min(count.most, limit)
+            if name in found:
+                found[name] = Count(min(count.least, limit), most)
+        return Counts(found, self.ends)
 
     @property
     def perhaps(self) -> "Counts":

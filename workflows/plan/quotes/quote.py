@@ -25,6 +25,8 @@ from sennit.workflows.plan.quotes.reach import reached
 _CALLS, _TASKS, _TOKENS, _COST = "#calls", "#tasks", "#tokens", "#cost"
 _TURNS = 8
 _PER_DOLLAR = 10**12
+_BOUNDED = {"tokens": (_TOKENS, 1), "cost_usd": (_COST, _PER_DOLLAR), "calls": ("llm", 1)}
+"""What a quote counts of what the budget of a task limits, and how much of that is 1 of the limit."""
 _SHOWN = 40
 """Characters of the items of a loop."""
 _ONCE = Count(1, 1)
@@ -320,7 +322,7 @@ class _Reader:
         if function.id in _CALLED:
             return self._word(function, node.args, named)
         if function.id == "task" and node.args:
-            begun = self._begun(node.args[0], node.args[1:], named)
+            begun = self._within_budget(self._begun(node.args[0], node.args[1:], named), named)
             # A task that nothing waits for at once may be cancelled before it has called any.
             if self._waiter(node) not in ("parallel", "await"):
                 begun = begun.perhaps
@@ -348,7 +350,7 @@ class _Reader:
         """Return what a word calls that is a call itself."""
         self._seen.add(word)
         if word.id == "llm":
-            return self._llm(args, named)
+            return self._within_budget(self._llm(args, named), named)
         if word.id == "agent":
             return self._agent(named)
         return Counts({_CALLS: _ONCE, word.id: _ONCE})
@@ -404,6 +406,22 @@ class _Reader:
                 if _text(key) == "tokens":
                     tokens = self.sizes.number(value) or AGENT_TOKENS
         return self._model("agent", "worker", tokens, _ONCE)
+
+    def _within_budget(self, counts: Counts, named: dict[str, ast.expr]) -> Counts:
+        """Return the counts of a task whose budget bounds them, as far as it is written as it is."""
+        budget = named.get("budget")
+        if not isinstance(budget, ast.Dict):
+            return counts
+        most = dict[str, int]()
+        for key, value in zip(budget.keys, budget.values, strict=True):
+            counted, scale = _BOUNDED.get(_text(key), ("", 1))
+            try:
+                amount = self.sizes.number(value) or ast.literal_eval(value)
+            except ValueError:
+                continue  # it is worked out when the script runs
+            if counted and isinstance(amount, int | float):
+                most[counted] = round(amount * scale)
+        return counts.at_most(most)
 
     def _model(self, name: str, model: str, tokens: int, called: Count) -> Counts:
         """Return the count of a model call: the least if it only reads, the most if it only writes."""

@@ -220,6 +220,17 @@ def _row(budget: Budget, name: str) -> dict[str, Any]:
 
 
 @dataclass(slots=True)
+class Slice:
+    """What the calls of one task of a script may spend.
+
+    `waiting` is a heap of ready units as (priority, rank, unit). Some of them may have been cancelled.
+    """
+
+    budget: Budget
+    waiting: list[tuple[int, int, int]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
 class Rate:
     """A provider takes `limit` calls a minute. `running` nodes call it now; the `ended` nodes so far made `calls`.
 

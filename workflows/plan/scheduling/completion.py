@@ -5,7 +5,7 @@ of skips costs no stack, and the order is explicit: first in, first out.
 """
 
 from sennit.workflows.plan.limits import MAX_NOTE_CHARACTERS, MAX_WHOLE_NOTES
-from sennit.workflows.plan.scheduling import programs, ready
+from sennit.workflows.plan.scheduling import programs, ready, slices
 from sennit.workflows.plan.scheduling.events import (
     Approval,
     Cancel,
@@ -263,8 +263,9 @@ def cut_off(state: RunState, unit: int) -> None:
     if may_write(state, unit):
         _note(state, unit, generation, "in flight")
         return
-    if state.budget is not None and state.kind_of(unit) in ("llm", "agent"):
-        state.budget.put_off(unit, generation)
+    if state.kind_of(unit) in slices.PAID_KINDS:
+        for budget in slices.budgets_of(state, unit):
+            budget.put_off(unit, generation)
     ready.release(state, unit)
 
 

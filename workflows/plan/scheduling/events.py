@@ -105,6 +105,8 @@ class Outcome:
     """Whether its successor, or what its script has called, runs before it ends."""
     usage: Usage | None = NO_USAGE
     """None if nobody knows it."""
+    paid: Usage = NO_USAGE
+    """What the run has paid for it that this one forks."""
     question: Question | None = None
     objections: tuple[str, ...] = ()
     """What was wrong with its last request, if it starts again."""

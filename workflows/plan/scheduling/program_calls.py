@@ -4,16 +4,17 @@ import re
 from collections.abc import Sequence
 
 from sennit.workflows.plan.compile.execution_plan import NodeSpec
-from sennit.workflows.plan.scheduling import ready, reset
+from sennit.workflows.plan.scheduling import ready, reset, slices
 from sennit.workflows.plan.scheduling.budget import Amounts
 from sennit.workflows.plan.scheduling.cancellation import NOT_MADE, give_up
 from sennit.workflows.plan.scheduling.events import Outcome, ProgramAdvanced, TaskNews
-from sennit.workflows.plan.scheduling.programs import hear, tell, wake
+from sennit.workflows.plan.scheduling.programs import enter_slices, go_back_to, hear, tell, wake
 from sennit.workflows.plan.scheduling.session import Advance
 from sennit.workflows.plan.scheduling.state import (
     CANCELLED,
     DELEGATED,
     FAILED,
+    PENDING,
     RUNNING,
     SKIPPED,
     SUCCEEDED,
@@ -37,6 +38,9 @@ def append(state: RunState, event: ProgramAdvanced) -> None:
     new = state.append(fresh, program)
     state.generation |= zip(new, generations, strict=True)
     session.take_calls(calls)
+    for call in calls:
+        enter_slices(state, call)
+        _let_wait_again(state, call)
 
     # Places behind the nodes of the run are those of the calls of this event.
     waits = [place if place < new.start else calls[place - new.start] for place in event.waits]
@@ -105,6 +109,14 @@ def _taken_over(state: RunState, specs: Sequence[NodeSpec]) -> tuple[list[int], 
     return units, fresh
 
 
+def _let_wait_again(state: RunState, call: int) -> None:
+    """Queue again what has waited for a slice of the budget when the script went back, and is made again now."""
+    for unit in slices.with_turns(state, call) if state.slices else ():
+        is_idle = state.status[unit] == PENDING and not state.queued[unit]
+        if is_idle and state.kind_of(unit) in slices.PAID_KINDS:
+            state.mark(unit)
+
+
 def show_short(state: RunState, spec: NodeSpec) -> None:
     """Have people see the id of a new call without the mark of a program that ran again, if that id is free."""
     short = _MARK.sub("", spec.id)
@@ -133,8 +145,8 @@ def _occupy(state: RunState, unit: int) -> None:
     rate = ready.rate_of(state, unit)
     if rate is not None:
         rate.running += 1
-    if state.budget is not None:
-        state.budget.reserve(unit, Amounts(nodes=1))
+    for budget in slices.budgets_of(state, unit):
+        budget.reserve(unit, Amounts(nodes=1))
 
 
 def follow_at_once(state: RunState, program: int) -> None:
@@ -188,7 +200,7 @@ def go_back(state: RunState, program: int, number: int) -> None:
     reset.await_fallback_again(state, program)
     reset.stop(state, program)
     reset.forget(state, program)
-    state.sessions[program].go_back(number)
+    go_back_to(state, program, number)
     state.status[program] = DELEGATED
     for call in state.sessions[program].waits:
         if state.status[call] == CANCELLED and state.graph.specs[call].effect != "write":

@@ -5,7 +5,7 @@ Everything else about a call is as for any unit. The scheduler asks here wheneve
 
 from typing import Any
 
-from sennit.workflows.plan.scheduling import ready
+from sennit.workflows.plan.scheduling import ready, slices
 from sennit.workflows.plan.scheduling.joins import is_open
 from sennit.workflows.plan.scheduling.session import Session
 from sennit.workflows.plan.scheduling.state import DELEGATED, FAILED, RUNNING, SUCCEEDED, RunState
@@ -99,7 +99,35 @@ def _waiting_caller(state: RunState, call: int) -> int:
 def begin_again(state: RunState, program: int) -> None:
     """Have the session of a program that runs again stand at its beginning."""
     if program in state.sessions:
-        state.sessions[program].go_back(0)
+        go_back_to(state, program, 0)
+
+
+def go_back_to(state: RunState, program: int, number: int) -> None:
+    """Have the session of a program stand where it stood before an advance, and its slices with it. A call that has
+    waited for one of these does not start before the script has made it again.
+    """
+    session = state.sessions[program]
+    session.go_back(number)
+    has_slices = bool(state.slices)
+    waiting = slices.close(state, program)
+    for call in session.calls if has_slices else ():
+        enter_slices(state, call)
+    for unit in waiting:
+        if slices.call_of(state, unit) in session.calls:
+            ready.queue(state, unit)
+        else:
+            state.queued[unit] = False
+            state.waits.open.pop(unit, None)
+
+
+def enter_slices(state: RunState, call: int) -> None:
+    """Count a call that a script has made, or made again, in the slices of its tasks, with what it reserves if it
+    runs.
+    """
+    slices.enter(state, call)
+    for unit in slices.with_turns(state, call) if state.slices else ():
+        if state.status[unit] == RUNNING and state.kind_of(unit) in slices.PAID_KINDS:
+            ready.reserve_in_slices(state, unit)
 
 
 def advance_again(state: RunState, program: int) -> bool:

@@ -11,7 +11,7 @@ from sennit.workflows.plan.fusion.islands import Islands, dealt, readers_of
 from sennit.workflows.plan.fusion.rules import why_alone
 from sennit.workflows.plan.language.limits import tokens_in
 from sennit.workflows.plan.limits import MAX_ADVANCE_CALLS, MAX_MEMBER_MANIFESTS_BYTES, MAX_MEMBERS, MAX_WAVE_MEMBERS
-from sennit.workflows.plan.scheduling import joins
+from sennit.workflows.plan.scheduling import joins, slices
 from sennit.workflows.plan.scheduling.budget import Amounts, Budget, Rate
 from sennit.workflows.plan.scheduling.events import Start
 from sennit.workflows.plan.scheduling.locks import Lock, Waiter
@@ -52,9 +52,12 @@ def may_start(state: RunState, unit: int) -> bool:
 
 
 def _waits(state: RunState, unit: int) -> bool:
-    """Let a unit wait for the first thing that it lacks: its provider's rate, the end of its own earlier write, a lock
-    or the budget. If it lacks nothing, reserve what it is expected to use, and return False.
+    """Let a unit wait for the first thing that it lacks: room in the slices of its tasks, its provider's rate, the end
+    of its own earlier write, a lock or the budget. If it lacks nothing, reserve what it is expected to use, and return
+    False.
     """
+    if _is_held_by_slice(state, unit):
+        return True
     rate = rate_of(state, unit)
     if rate is not None and rate.room <= 0:
         _turn_to(state, unit, "rate")
@@ -88,6 +91,31 @@ def pass_on(state: RunState, unit: int) -> None:
         _requeue(state, rate)
     for name, _ in state.locks_of(unit):
         wake(state, name)
+
+
+def _is_held_by_slice(state: RunState, unit: int) -> bool:
+    """Let a unit wait for the first slice of its tasks that has no room for it beside the calls that run; if all have,
+    wake the next one in its place.
+    """
+    for each in slices.slices_of(state, unit):
+        budget = each.budget
+        lacks = budget.lacks(_estimate(state, budget, unit, 1 + len(each.waiting)))
+        # A sub-agent gets a part of what is left: it waits until something is.
+        is_taken = state.kind_of(unit) == "agent" and not all(map(budget.left, budget.limits))
+        if lacks or is_taken:
+            _turn_to(state, unit, "budget")
+            heappush(each.waiting, waiter(state, unit))
+            return True
+    wake_in_slices(state, unit)
+    return False
+
+
+def wake_in_slices(state: RunState, unit: int) -> None:
+    """Queue the next unit that waits for each slice that a unit spends from. It looks for itself whether it may start,
+    and wakes the next one if it may.
+    """
+    for other in slices.next_waiting(state, unit):
+        _push(state, other)
 
 
 def wake(state: RunState, name: str) -> None:
@@ -157,6 +185,8 @@ def release(state: RunState, unit: int) -> None:
         _requeue(state, rate)
     if state.budget is not None:
         state.budget.settle(unit, None)
+    slices.settle(state, unit, None)
+    wake_in_slices(state, unit)
     for name, _ in state.locks_of(unit):
         _free(state, name, unit)
     if unit in state.waiting_own:
@@ -284,7 +314,16 @@ def afford(state: RunState, unit: int) -> bool:
         _wait_for_budget(state, unit, lacking)
         return False
     reserve(state, (unit,))
+    reserve_in_slices(state, unit)
     return True
+
+
+def reserve_in_slices(state: RunState, unit: int) -> None:
+    """Reserve what a start of this unit is expected to use in the slices of its tasks."""
+    for each in slices.slices_of(state, unit):
+        rivals = 1 + len(each.waiting)
+        wanted = _estimate(state, each.budget, unit, rivals)
+        _reserve(state, each.budget, unit, wanted, rivals)
 
 
 def _lacking(state: RunState, unit: int) -> str:
@@ -294,7 +333,7 @@ def _lacking(state: RunState, unit: int) -> str:
         return ""
     if missing_calls(state, unit):
         return LEAST_CALLS
-    return budget.lacks(_estimate(state, budget, unit))
+    return budget.lacks(_estimate(state, budget, unit, _rivals(state)))
 
 
 def _wait_for_budget(state: RunState, unit: int, lacking: str) -> None:
@@ -353,30 +392,49 @@ def reserve(state: RunState, units: Sequence[int]) -> bool:
     budget = state.budget
     if budget is None:
         return True
-    estimates = [_estimate(state, budget, unit) for unit in units]
+    rivals = _rivals(state)
+    estimates = [_estimate(state, budget, unit, rivals) for unit in units]
     total = Amounts()
     for wanted in estimates:
         total.add(wanted)
     if budget.lacks(total):
         return False
     for unit, wanted in zip(units, estimates, strict=True):
-        if state.kind_of(unit) == "llm" and state.spec_of(unit).reply:
-            budget.grants[unit] = _granted(state, budget, unit)
-        budget.reserve(unit, wanted)
+        _reserve(state, budget, unit, wanted, rivals)
     return True
 
 
+def _reserve(state: RunState, budget: Budget, unit: int, wanted: Amounts, rivals: int) -> None:
+    """Reserve what a start is expected to use, and grant a model call its tokens."""
+    if state.kind_of(unit) == "llm" and state.spec_of(unit).reply:
+        budget.grants[unit] = _granted(state, budget, unit, rivals)
+    budget.reserve(unit, wanted)
+
+
 def share(state: RunState, starts: list[Start]) -> None:
-    """Give each sub-agent among these its part of the rest of the budget; others that have none yet share that too."""
+    """Give each sub-agent among these its part of the rest of the budget, and of the slices of its tasks; others that
+    have none yet share that too.
+    """
     budget = state.budget
     agents = [start for start in starts if state.kind_of(start.units[0]) == "agent"]
     agents = [start for start in agents if not start.asks and start.units[0] not in state.answers]
-    if budget is None or not agents:
+    if not agents or (budget is None and not state.slices):
         return
     to_come = _agents_to_come(state)
     for place, start in enumerate(agents, 1):
         later = [other for other in agents[place:] if not state.spec_of(other.units[0]).tokens]
-        start.limits = budget.share(start.units[0], 1 + to_come + len(later))
+        if budget is not None:
+            start.limits = budget.share(start.units[0], 1 + to_come + len(later))
+        _share_slices(state, start, later)
+
+
+def _share_slices(state: RunState, start: Start, later: list[Start]) -> None:
+    """Give a sub-agent its part of the slices of its tasks, each of which it may share with `later` ones."""
+    for holder in slices.holders_of(state, start.units[0]):
+        others = [other for other in later if holder in slices.holders_of(state, other.units[0])]
+        part = state.slices[holder].budget.share(start.units[0], 1 + len(others))
+        limits = start.limits or {}
+        start.limits = limits | {name: min(most, limits.get(name, most)) for name, most in part.items()}
 
 
 def _agents_to_come(state: RunState) -> int:
@@ -413,7 +471,13 @@ def missing_calls(state: RunState, unit: int) -> int:
     return max(0, quote.calls - known - state.budget.left("calls"))
 
 
-def _estimate(state: RunState, budget: Budget, unit: int) -> Amounts:
+def _rivals(state: RunState) -> int:
+    """Return among how many calls that are ready what the run's budget has left is divided."""
+    return 1 + len(state.heap) + sum(map(len, state.waiting_budget.values()))
+
+
+def _estimate(state: RunState, budget: Budget, unit: int, rivals: int) -> Amounts:
+    """Return what a start is expected to use of a budget, the run's or a slice, that so many `rivals` share."""
     if unit in state.answers:
         return Amounts(nodes=1)
     spec = state.spec_of(unit)
@@ -421,11 +485,11 @@ def _estimate(state: RunState, budget: Budget, unit: int) -> Amounts:
         return Amounts(nodes=1 + min(MAX_ADVANCE_CALLS, budget.left("nodes") // 2))
     is_model = state.kind_of(unit) == "llm"
     if is_model and spec.reply:
-        return budget.wanted(_granted(state, budget, unit), spec.price)
+        return budget.wanted(_granted(state, budget, unit, rivals), spec.price)
     return budget.estimate(spec.tokens, model=is_model, price=spec.price)
 
 
-def _granted(state: RunState, budget: Budget, unit: int) -> int:
+def _granted(state: RunState, budget: Budget, unit: int, rivals: int) -> int:
     """Return the tokens to grant a model call: for its prompt with what that refers to, and for its reply. A larger
     estimate of the plan counts instead.
     """
@@ -433,7 +497,6 @@ def _granted(state: RunState, budget: Budget, unit: int) -> int:
     if unit in state.prompts:  # it was measured, and needs room for its whole reply
         return max(spec.tokens, budget.granted(state.prompts[unit], spec.reply, 0))
     prompt = spec.prompt + min(spec.material, tokens_in(_read_bytes(state, unit)))
-    rivals = 1 + len(state.heap) + sum(map(len, state.waiting_budget.values()))
     return max(spec.tokens, budget.granted(prompt, spec.reply, rivals))
 
 
@@ -454,9 +517,10 @@ def grant(state: RunState, unit: int, left: dict[str, int]) -> int:
     """Return the tokens that a running model call is granted of those that the budget has `left` for it; 0 where they
     are not limited.
     """
-    if state.budget is None or "tokens" not in left or unit not in state.budget.grants:
+    grants = [budget.grants[unit] for budget in slices.budgets_of(state, unit) if unit in budget.grants]
+    if "tokens" not in left or not grants:
         return 0
-    return min(state.budget.grants[unit], left["tokens"])
+    return min(*grants, left["tokens"])
 
 
 def in_place(state: RunState, program: int, left: dict[str, int]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from sennit.workflows.plan.language.limits import Usage
 from sennit.workflows.plan.language.packing import pack, unpack
 from sennit.workflows.plan.limits import MAX_SNAPSHOT_BYTES
 from sennit.workflows.plan.scheduling import joins, programs, ready
-from sennit.workflows.plan.scheduling.budget import Budget, Rate
+from sennit.workflows.plan.scheduling.budget import Budget, Rate, Slice
 from sennit.workflows.plan.scheduling.events import Approval, Effect, Question
 from sennit.workflows.plan.scheduling.locks import Lock
 from sennit.workflows.plan.scheduling.session import Advance, Session
@@ -92,6 +92,10 @@ def dump(state: RunState) -> str:
         body["again"] = [state.park_until, state.pause]
     if state.budget is not None:
         body["budget"] = state.budget.dump()
+    if state.slices:
+        body["slices"] = [[holder, each.budget.dump()] for holder, each in state.slices.items()]
+    if state.paid:
+        body["paid"] = list(state.paid.items())
     if state.rates:
         body["rates"] = [[queue, rate.limit, rate.calls, rate.ended] for queue, rate in state.rates.items()]
     return pack(body)
@@ -132,6 +136,8 @@ def load(graph: Graph, text: str) -> RunState:
     state.digest |= {unit: joins.manifest(state, unit) for unit in units if state.digest[unit] == ""}
     state.park_until, state.pause = body.get("again", (0, 0))
     state.budget = Budget.load(body["budget"]) if "budget" in body else None
+    state.slices = {holder: Slice(Budget.load(rows)) for holder, rows in body.get("slices", ())}
+    state.paid = {unit: Usage(*paid) for unit, paid in body.get("paid", ())}
     ready.renew(state, {queue: Rate(*counts) for queue, *counts in body.get("rates", ())})
     for name, mode, *holders in body["locks"]:
         state.locks[name] = Lock(mode, dict.fromkeys(holders))

@@ -19,7 +19,7 @@ from sennit.workflows.plan.language.facts import MISSING, Missing, Scalar
 from sennit.workflows.plan.language.limits import Usage
 from sennit.workflows.plan.language.nodes import OnFailure
 from sennit.workflows.plan.limits import DEFAULT_IN_FLIGHT, MAX_MAPPED_AGENTS
-from sennit.workflows.plan.scheduling.budget import Budget, Rate
+from sennit.workflows.plan.scheduling.budget import Budget, Rate, Slice
 from sennit.workflows.plan.scheduling.events import Approval, Decision, Effect, EndStatus, Question
 from sennit.workflows.plan.scheduling.locks import Lock, Waiter
 from sennit.workflows.plan.scheduling.session import Session
@@ -64,6 +64,8 @@ _SLOTS = {
     "on_failure": "what becomes of a run in which a failure is in the way of the answer",
     "most_agents": "how many sub-agents the run's maps may start in all",
     "budget": "what the run may spend; None without limits",
+    "slices": "what the calls of tasks may spend, by the task, or by the call that has a slice of its own",
+    "paid": "of calls that a fork has taken over, what the run before has paid for them",
     "timings": "how long calls take, and whether short ones share an activity",
     "rates": "by queue, how many model calls a minute its provider takes",
     "forks": "whether the run takes over what another run has called",
@@ -166,6 +168,7 @@ RECORDS = (
     "prompts",
     "spans",
     "used",
+    "paid",
 )
 """What has one for the units concerned, items among them."""
 
@@ -250,6 +253,8 @@ class RunState:
         self.prompts: dict[int, int] = {}
         self.spans: dict[int, tuple[int, int]] = {}
         self.used: dict[int, Usage] = {}
+        self.paid: dict[int, Usage] = {}
+        self.slices: dict[int, Slice] = {}
         self.shared: dict[int, int] = {}
 
     def _init_queues(self) -> None:

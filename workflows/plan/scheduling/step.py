@@ -24,6 +24,7 @@ from sennit.workflows.plan.scheduling import (
     ready,
     reset,
     retry,
+    slices,
     termination,
 )
 from sennit.workflows.plan.scheduling.budget import Amounts, Budget
@@ -84,8 +85,8 @@ def step(state: RunState, event: Event, now: int | None = None) -> list[Decision
     state.status.touched.clear()
     kind = type(event)
     unit = getattr(event, "unit", None)
-    if isinstance(event, NodeEnded) and state.budget is not None:  # also of a unit that was dropped
-        state.budget.settle_late(event.unit, event.generation, event.outcome.usage)
+    if isinstance(event, NodeEnded):
+        _settle_late(state, event)
     is_dropped = unit is not None and unit not in state.status
     if not (state.begun or kind in _EARLY) or (is_dropped and (state.ended or kind is not NodeEnded)):
         return out
@@ -104,6 +105,20 @@ def step(state: RunState, event: Event, now: int | None = None) -> list[Decision
         termination.finish_or_park(state)
     state.waits.ask(state.now, waits=_waits_for_a_person(state))
     return out
+
+
+def _settle_late(state: RunState, event: NodeEnded) -> None:
+    """Book what a call has used that was cancelled, also one of a unit that was dropped."""
+    unit, generation, usage = event.unit, event.generation, event.outcome.usage
+    if state.budget is not None:
+        state.budget.settle_late(unit, generation, usage)
+    if unit not in state.status:
+        return
+    slices.settle_late(state, unit, generation, usage)
+    ready.wake_in_slices(state, unit)
+    is_late = state.status[unit] != RUNNING or state.generation[unit] != generation
+    if is_late and usage is not None and any(usage):
+        state.used[unit] = state.used.get(unit, NO_USAGE).plus(usage)
 
 
 def _waits_for_a_person(state: RunState) -> bool:
@@ -210,6 +225,8 @@ def _note_call(state: RunState, unit: int, outcome: Outcome) -> None:
     """
     if outcome.usage is not None and any(outcome.usage):
         state.used[unit] = state.used.get(unit, NO_USAGE).plus(outcome.usage)
+    if any(outcome.paid):
+        state.paid[unit] = outcome.paid
     state.spans.pop(unit, None)
     if not state.is_call(unit) or unit in state.answers:
         return
@@ -232,6 +249,7 @@ def _free(state: RunState, unit: int, outcome: Outcome) -> None:
     """Book what a unit has used, and free its slot and its locks."""
     if state.budget is not None:
         state.budget.settle(unit, state.budget.used(unit, outcome))
+    slices.settle(state, unit, outcome)
     rate = ready.rate_of(state, unit)
     if rate is not None:
         rate.count(outcome.attempts)
@@ -408,6 +426,7 @@ def _start_ready(state: RunState) -> None:
         if not queued.get(unit):  # it was cancelled, or has started
             heappop(heap)
             ready.pass_on(state, unit)
+            ready.wake_in_slices(state, unit)
             continue
         likeness = ready.likeness_of(state, unit)
         seats = (likeness, ready.readers(state, unit)) if likeness is not None else None
@@ -416,6 +435,10 @@ def _start_ready(state: RunState) -> None:
         if state.draining or (state.activities >= state.window and beside < 0) or state.running >= state.in_flight:
             break
         heappop(heap)
+        refusal = slices.refusal(state, unit)
+        if refusal:
+            _refuse(state, unit, refusal)
+            continue
         if not ready.may_start(state, unit):
             continue
         _mark_started(state, unit)
@@ -427,6 +450,14 @@ def _start_ready(state: RunState) -> None:
         batches.setdefault(likeness, []).append(unit)
     for likeness, units in batches.items():
         _start_together(state, likeness, units)
+
+
+def _refuse(state: RunState, unit: int, why: str) -> None:
+    """Fail a call whose task has spent its budget, and have its script go on with that."""
+    completion.fail(state, unit, slices.BUDGET_EXCEEDED, why)
+    ready.pass_on(state, unit)
+    ready.wake_in_slices(state, unit)
+    _work_off(state)
 
 
 def _start_alone(state: RunState, unit: int) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Container, Sequence
 from functools import partial
 
-from sennit.workflows.plan.scheduling import completion, joins, programs, ready
+from sennit.workflows.plan.scheduling import completion, joins, programs, ready, slices
 from sennit.workflows.plan.scheduling.events import End, EndStatus
 from sennit.workflows.plan.scheduling.state import (
     BLOCKED,
@@ -36,7 +36,7 @@ def idle(state: RunState) -> bool:
     """
     moves = state.ended or state.running or state.waiting or state.heap or state.streaming
     is_owed = state.budget is not None and state.budget.late and ready.unpaid(state)
-    return state.begun and not moves and not is_asleep(state) and not is_owed
+    return state.begun and not moves and not is_asleep(state) and not is_owed and not slices.is_owed(state)
 
 
 def is_asleep(state: RunState) -> bool:

@@ -367,3 +367,20 @@ async def main(kind: str):
     return await TABLE[kind]("x")
 """
     assert quote_of(script, TOOLS, PRICES.get).lines()[0] == "calls: any number (search any number)"
+
+
+def test_the_budget_of_a_task_bounds_what_its_calls_are_quoted_at() -> None:
+    endless = quote("return await parallel([task(deep, goal=goal, budget={'tokens': 5_000}) for _ in range(3)])")
+    assert endless.tokens == (3_006, 15_000)
+    assert endless.cost == (0.003006, None)
+    paid = quote("return await task(deep, goal=goal, budget={'cost_usd': 0.25, 'calls': 4})")
+    assert paid.cost == (0.001002, 0.25)
+    assert paid.functions["llm"] == (1, 4)
+    small = quote("return await task(deep, goal=goal, budget={'tokens': 10})")
+    assert small.tokens == (10, 10)
+    known = quote("return await task(down, n=2, budget={'tokens': k * 1_000})")
+    assert known.tokens.most == 3_000
+    own = quote("return await task(llm, goal, tools=['search'], budget={'tokens': 2_000, 'cost_usd': 9})")
+    assert own.tokens == (1_000, 2_000)
+    unknown = quote("return await task(deep, goal=goal, budget={'tokens': len(goal)})")
+    assert unknown.tokens.most is None

@@ -1,0 +1,186 @@
+"""Slices of the budget: what the calls of one task of a script may spend.
+
+A script bounds a task by `task(f, ..., budget=...)`. Its slice is a `Budget` like the run's: a call reserves what it is
+expected to use, and books what it has used, in the run's budget and in each slice that it belongs to, which are those
+of its task and of the tasks around that. A call waits while those that run may still leave it room. Once a slice is
+spent, the next call of a model or an agent in it fails with `BudgetExceeded`. Calls of tools spend nothing, and go on.
+
+The scheduler decides this, and not the script's process. Only the scheduler knows what runs beside a call, the further
+turns of a tool loop, what a sub-agent may have, and what a cancelled call tells late. It decides by the events of the
+history alone. What a slice has spent is the sum of what the calls have used that its task makes as the script is now:
+when a program goes back, the sums are made anew, and a call that the script takes over counts by what it has used.
+"""
+
+from collections.abc import Iterator
+from heapq import heappop
+
+from sennit.workflows.plan.language.limits import NO_USAGE, Usage, format_amount
+from sennit.workflows.plan.scheduling.budget import Amounts, Budget, Slice
+from sennit.workflows.plan.scheduling.events import Outcome
+from sennit.workflows.plan.scheduling.state import RunState
+
+BUDGET_EXCEEDED = "BudgetExceeded"
+"""The failure of a call whose task has spent its budget."""
+PAID_KINDS = ("llm", "agent")
+"""The kinds of calls that spend something."""
+
+
+def slices_of(state: RunState, unit: int) -> list[Slice]:
+    """Return the slices that a unit spends from, the innermost first."""
+    return [state.slices[holder] for holder in holders_of(state, unit)]
+
+
+def holders_of(state: RunState, unit: int) -> list[int]:
+    """Return what has the slices that a unit spends from: its call itself, and the tasks that it is in."""
+    if not state.slices or state.is_item(unit):
+        return []
+    graph = state.graph
+    found = []
+    holder = call_of(state, unit)
+    while holder >= 0:
+        if holder in state.slices:
+            found.append(holder)
+        holder = graph.by_id.get(graph.specs[holder].slice_of, -1)
+    return found
+
+
+def budgets_of(state: RunState, unit: int) -> Iterator[Budget]:
+    """Yield all budgets that a unit spends from: the run's, and its slices."""
+    if state.budget is not None:
+        yield state.budget
+    for each in slices_of(state, unit):
+        yield each.budget
+
+
+def left_of(state: RunState, unit: int) -> dict[str, int]:
+    """Return what a running unit may still use: of each limit the least that its budgets have for it."""
+    left: dict[str, int] = {}
+    for budget in budgets_of(state, unit):
+        for name, rest in budget.rest(unit).items():
+            left[name] = min(rest, left.get(name, rest))
+    return left
+
+
+def left_in_tasks(state: RunState, program: int) -> dict[str, dict[str, int]]:
+    """Return what the slices of a program's tasks have left, by the ids of the tasks."""
+    found: dict[str, dict[str, int]] = {}
+    for holder, its in state.slices.items():
+        if state.graph.caller_of(holder) == program:
+            found[state.graph.specs[holder].id] = {name: its.budget.left(name) for name in its.budget.limits}
+    return found
+
+
+def refusal(state: RunState, unit: int) -> str:
+    """Return why a unit may not start because its slice is spent; "" if it may."""
+    if state.kind_of(unit) not in PAID_KINDS or unit in state.answers:
+        return ""
+    for holder in holders_of(state, unit):
+        spent = spent_of(state.slices[holder].budget)
+        if spent:
+            return f"{state.graph.specs[holder].call_site} {spent}"
+    return ""
+
+
+def spent_of(budget: Budget) -> str:
+    """Return which limit a slice has reached, and what to do about it; "" if it has reached none."""
+    for name in budget.short():
+        used, limit = getattr(budget.spent, name), budget.limits[name]
+        spent = f"has used {_amount(name, used)} of its budget of {_amount(name, limit)}"
+        return f"{spent}: give it more, or catch {BUDGET_EXCEEDED}"
+    return ""
+
+
+def _amount(name: str, amount: int) -> str:
+    if name == "cost":
+        return f"${format_amount(name, amount):,.4f}"
+    unit = "model calls" if name == "calls" else name
+    return f"{amount:,} {unit}"
+
+
+# What calls reserve and use.
+
+
+def settle(state: RunState, unit: int, outcome: Outcome | None) -> None:
+    """Book what an ended start has used in its slices, or all that it had reserved if nobody knows that. A call that a
+    fork has taken over counts with what the run before has paid for it.
+    """
+    for each in slices_of(state, unit):
+        used = each.budget.used(unit, outcome) if outcome is not None else None
+        if used is not None and outcome is not None:
+            used.add(_amounts(outcome.paid))
+        each.budget.settle(unit, used)
+
+
+def settle_late(state: RunState, unit: int, generation: int, usage: Usage | None) -> None:
+    """Book what a cancelled call has used, and let others of its tasks go on with the rest."""
+    for each in slices_of(state, unit):
+        each.budget.settle_late(unit, generation, usage)
+
+
+def next_waiting(state: RunState, unit: int) -> list[int]:
+    """Take the first unit that waits for each slice of a unit out of its queue, and return them."""
+    found = []
+    for each in slices_of(state, unit):
+        while each.waiting:
+            first = heappop(each.waiting)[2]
+            if state.queued.get(first):  # else it was cancelled
+                found.append(first)
+                break
+    return found
+
+
+def is_owed(state: RunState) -> bool:
+    """Whether a unit waits for what a cancelled call of its task has still to tell."""
+    for each in state.slices.values():
+        if each.budget.late and any(state.queued.get(unit) for _, _, unit in each.waiting):
+            return True
+    return False
+
+
+# Calls and tasks of a script.
+
+
+def enter(state: RunState, unit: int) -> None:
+    """Note a call or a task that a script has made, or made again: it opens its slice, and a call counts in its slices
+    with what it has used so far.
+    """
+    limits = state.graph.specs[unit].slice
+    if limits:
+        state.slices[unit] = Slice(Budget(dict(limits)))
+    if not state.slices:
+        return
+    for each in with_turns(state, unit):
+        used = state.used.get(each, NO_USAGE).plus(state.paid.get(each, NO_USAGE))
+        for its in slices_of(state, each):
+            its.budget.spent.add(_amounts(used))
+            if used.tokens:
+                its.budget.seen += used.calls
+
+
+def _amounts(usage: Usage) -> Amounts:
+    return Amounts(usage.tokens, usage.cost, usage.calls)
+
+
+def close(state: RunState, program: int) -> list[int]:
+    """Close the slices of a program whose script goes back, and return the units that have waited for one of them."""
+    closed = [holder for holder in state.slices if state.graph.caller_of(holder) == program]
+    waiting: list[int] = []
+    for holder in closed:
+        waiting += [unit for _, _, unit in sorted(state.slices.pop(holder).waiting)]
+    return [unit for unit in dict.fromkeys(waiting) if state.queued.get(unit)]
+
+
+def call_of(state: RunState, unit: int) -> int:
+    """Return the call of a script that a unit belongs to: itself, or the model call whose tool loop has made it."""
+    graph = state.graph
+    while graph.caller_of(unit) < 0 and graph.specs[unit].maker >= 0:
+        unit = graph.specs[unit].maker
+    return unit
+
+
+def with_turns(state: RunState, call: int) -> list[int]:
+    """Return a call of a script, and what the tool loop of that model has made."""
+    found = [call]
+    for each in found:
+        found += state.graph.made_by(each)
+    return found
