@@ -435,7 +435,7 @@ CHANGING = (
     "share", "update",
 )  # fmt: skip
 READING = {
-    "slices": ("left_in_tasks", "left_of"),
+    "slices": ("ledger_of", "left_in_tasks", "left_of"),
     "admission": ("asks", "token_of", "waiting_in"),
     "budget": ("Budget", "ledger"),
     "completion": ("LOST", "NOT_WRITTEN", "REJECTED", "UNKNOWN_OUTCOME", "fate_of", "may_write"),

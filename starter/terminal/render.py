@@ -2,6 +2,7 @@
 
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 
 from rich.cells import cell_len
 
@@ -102,6 +103,8 @@ def label(node: NodeLine) -> str:
     if progress:
         return f"{progress} · {what}"
     origins: list[str] = []
+    if node.budget:
+        origins.append(budget_text(node.budget))
     if node.taken_over:
         origins.append("taken over")
     if node.answered:
@@ -119,7 +122,20 @@ def node_line(node: NodeLine, width: int, id_width: int = 8) -> str:
     if node.attempts > 1:
         tries = f"x{node.attempts}"
     head = f"{padded(one_line(node.id), id_width)} {node.status:<9} {time:>9} {tries:<3} "
-    return (head + fit_label(label(node), max(width - cell_len(head), 8))).rstrip()
+    figures = _figures_of(node)
+    return (head + fit_label(f"{figures}{label(node)}", max(width - cell_len(head), 8))).rstrip()
+
+
+def _figures_of(node: NodeLine) -> str:
+    """Return since when a node runs, and what its models have used; "" where there is nothing to say."""
+    parts: list[str] = []
+    if node.status == "running" and node.started:
+        parts.append(f"since {datetime.fromtimestamp(node.started, UTC):%H:%M:%S}")
+    if node.tokens:
+        parts.append(f"{node.tokens:,} tokens")
+    if node.cost_usd:
+        parts.append(f"${node.cost_usd:.4f}")
+    return f"{', '.join(parts)} · " if parts else ""
 
 
 def node_sentence(node: NodeLine, width: int) -> str:

@@ -38,7 +38,8 @@ class NodeLine(Message):
     `call_site` is where in its script a program has made the call, as `look#3/search:4`.
 
     `started` is when it last started, in seconds of the Unix clock. `tokens` and `cost_usd` are what its models have
-    used in all generations: of a map with its items, of a task or a program with all that it has called.
+    used in all generations: of a map with its items, of a task or a program with all that it has called. A task with a
+    `budget` of its own has for each limit how much of it is spent and reserved.
 
     `summary` says what it does, id first, as the timeline does; that of a program's call says only what it is called
     with. In a report of many nodes it is short, or absent, and a map's items leave it to their map.
@@ -52,6 +53,7 @@ class NodeLine(Message):
     duration_ms: int | None = None
     tokens: int = 0
     cost_usd: float = 0.0
+    budget: dict[str, dict[str, int | float | None]] = Field(default_factory=dict)
     error: str | None = None
     summary: str = ""
     approved: ApprovedWrite | None = None

@@ -38,6 +38,7 @@ from sennit.workflows.plan.figures.figures import Figures
 from sennit.workflows.plan.figures.lines import figures_lines
 from sennit.workflows.plan.language.limits import duration_text
 from sennit.workflows.plan.language.text import clean, text_bytes
+from sennit.workflows.plan.scheduling.slices import ledger_of
 from sennit.workflows.plan.scheduling.state import BLOCKED, ENDED, EXPANDED, RunState
 from sennit.workflows.views.call_sites import groups_of, short_name
 from sennit.workflows.views.nodes import drain_waits_for, error_at_place, error_of, is_answered, millis_of
@@ -545,7 +546,13 @@ def _note(run: ShownRun, row: _Row) -> str:
         return spec.call_site
     if state.is_item(row.unit):
         return ""
-    return _what(spec.summary)
+    return " · ".join([*_budget_of(state, row.unit), _what(spec.summary)])
+
+
+def _budget_of(state: RunState, unit: int) -> list[str]:
+    """Return what a task with a budget of its own has spent of each limit."""
+    rows = ledger_of(state, unit)
+    return [f"{name} {row['spent']:,} of {row['limit']:,}" for name, row in rows.items()]
 
 
 def _items_of(run: ShownRun, node: int) -> str:

@@ -13,6 +13,7 @@ from sennit.workflows.plan.language.limits import NO_USAGE, Usage, dollars
 from sennit.workflows.plan.language.text import cut
 from sennit.workflows.plan.scheduling.completion import UNKNOWN_OUTCOME
 from sennit.workflows.plan.scheduling.programs import is_replaced
+from sennit.workflows.plan.scheduling.slices import ledger_of
 from sennit.workflows.plan.scheduling.state import RUNNING, STATUS_NAMES, SUCCEEDED, RunState
 from sennit.workflows.views.call_sites import in_order, path_and_line, task_around, tasks_by_path
 from sennit.workflows.views.writes import effect_text
@@ -105,6 +106,7 @@ def fields_of(state: RunState, unit: int, caught: Container[int], usage: Usage =
         "started": state.started[unit] / 1000,
         "tokens": usage.tokens,
         "cost_usd": dollars(usage.cost),
+        "budget": ledger_of(state, unit),
         "error": error_of(state, unit),
         "call_site": state.spec_of(unit).call_site,
         "taken_over": unit in state.taken_over,

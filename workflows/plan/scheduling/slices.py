@@ -13,9 +13,10 @@ when a program goes back, the sums are made anew, and a call that the script tak
 
 from collections.abc import Iterator
 from heapq import heappop
+from typing import Any
 
 from sennit.workflows.plan.language.limits import NO_USAGE, Usage, format_amount
-from sennit.workflows.plan.scheduling.budget import Amounts, Budget, Slice
+from sennit.workflows.plan.scheduling.budget import Amounts, Budget, Slice, ledger
 from sennit.workflows.plan.scheduling.events import Outcome
 from sennit.workflows.plan.scheduling.state import RunState
 
@@ -68,6 +69,15 @@ def left_in_tasks(state: RunState, program: int) -> dict[str, dict[str, int]]:
         if state.graph.caller_of(holder) == program:
             found[state.graph.specs[holder].id] = {name: its.budget.left(name) for name in its.budget.limits}
     return found
+
+
+def ledger_of(state: RunState, unit: int) -> dict[str, dict[str, Any]]:
+    """Return the limits of a unit's own slice, with what is spent and reserved; nothing if it has none."""
+    its = state.slices.get(unit)
+    if its is None:
+        return {}
+    rows = ledger(its.budget)
+    return {name: rows[name] for name in its.budget.limits}
 
 
 def refusal(state: RunState, unit: int) -> str:
