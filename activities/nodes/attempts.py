@@ -152,7 +152,7 @@ class Attempts:
         if room < min(wanted, LEAST_REPLY):
             raise BudgetExceeded(
                 f"its prompt takes about {sent.tokens:,} tokens, and the budget has {max(0, has):,} left for it; "
-                "raise the budget and retry the node"
+                "raise the budget of the run, or of its task, and retry the node"
             )
         return room
 
@@ -161,7 +161,9 @@ class Attempts:
         left = self.left["tokens"] - self.spent.plus(self.open).tokens
         if not self.is_measured and left - self.sent >= LEAST_REPLY:
             return GrantTooSmall(self.sent)
-        return BudgetExceeded("its reply was cut where the budget ended; raise the budget and retry the node")
+        return BudgetExceeded(
+            "its reply was cut where the budget ended; raise the budget of the run, or of its task, and retry the node"
+        )
 
     def end(self, used: Usage) -> None:
         """The call that was begun last has ended, and used so much."""
@@ -183,7 +185,7 @@ class Attempts:
         if short:
             raise BudgetExceeded(
                 f"the budget does not cover another attempt: earlier attempts used {', '.join(short)} that were left; "
-                "raise the budget and retry the node"
+                "raise the budget of the run, or of its task, and retry the node"
             )
 
     def allow(self, most: int) -> None:

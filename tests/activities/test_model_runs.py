@@ -170,16 +170,18 @@ async def test_a_node_that_was_marked_before_its_worker_died_is_not_charged_twic
 async def test_items_beyond_what_a_server_takes_at_once_fail_none_of_them(
     running: Running, server: ModelServer
 ) -> None:
-    """A map of 40 items, against a server that refuses all but five at a time."""
-    limit = CallsAtOnce(Reply("done", first_token=0.1), 5, lambda: server.busy)
+    """A map of 200 items, against a server that refuses all but five at a time."""
+    count = 200
+    limit = CallsAtOnce(Reply("done", first_token=0.05), 5, lambda: server.busy)
     server.on("", limit)
-    items = {"id": "m", "kind": "map", "over": "$input.items", "do": {"kind": "llm", "prompt": "Hello $item"}}
+    do = {"kind": "llm", "prompt": "Hello $item"}
+    items = {"id": "m", "kind": "map", "over": "$input.items", "max_items": count, "do": do}
     request = {"plan": {"inputs": {"items": {"type": "array"}}, "nodes": [items], "answer": "$m"}}
     async with running() as run:
-        result = await (await run(**request, inputs={"items": list(range(40))})).result()
-    assert (result["status"], result["answer"]) == ("done", ["done"] * 40)
-    assert limit.taken == 40
-    assert limit.taken + limit.refused < 3 * 40
+        result = await (await run(**request, inputs={"items": list(range(count))})).result()
+    assert (result["status"], result["answer"]) == ("done", ["done"] * count)
+    assert limit.taken == count
+    assert limit.taken + limit.refused < 3 * count
 
 
 async def test_refusals_of_a_busy_provider_use_up_no_attempt(running: Running, server: ModelServer) -> None:

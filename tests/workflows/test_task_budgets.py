@@ -25,10 +25,10 @@ async def look(name: str) -> list:
 
 
 async def main() -> list:
-    small = task(look, name="small", budget={"tokens": 1_200})
+    small = task(look, name="small", budget={"tokens": 1_000})
     return await parallel([small, task(look, name="free")])
 """
-ANSWER = [["ok", "ok", "ok", "spent: 0"], ["ok"] * 5]
+ANSWER = [["ok", "ok", "spent: 0"], ["ok"] * 5]
 
 
 def program(script: str) -> dict[str, Any]:
@@ -51,45 +51,57 @@ async def test_a_task_that_has_spent_its_budget_is_refused_and_its_siblings_are_
     handle = await begin(plan=program(SCRIPT), budget={"tokens": 50_000})
     report = await handle.result()
     assert (report["status"], report["answer"]) == ("done", ANSWER)
-    assert asked(model_server, "Ask small") == 3, "1,500 tokens: one call more than the budget has"
-    assert report["usage"]["input_tokens"] + report["usage"]["output_tokens"] == 8 * 500, "it counts once"
+    assert asked(model_server, "Ask small") == 2
+    assert report["usage"]["input_tokens"] + report["usage"]["output_tokens"] == 7 * 500, "it counts once"
     nodes = {node.get("call_site", ""): node for node in report["nodes"]}
-    assert nodes["look#1:13"]["budget"] == {"tokens": {"limit": 1_200, "spent": 1_500, "reserved": 0}}
-    assert nodes["look#1:13"]["tokens"] == 1_500
+    assert nodes["look#1:13"]["budget"] == {"tokens": {"limit": 1_000, "spent": 1_000, "reserved": 0}}
+    assert nodes["look#1:13"]["tokens"] == 1_000
     assert "budget" not in nodes["look#2:14"]
     [refused] = [node for node in report["nodes"] if "BudgetExceeded" in (node.get("error") or "")]
     assert refused["status"] == "handled"
-    assert "look#1:13 has used 1,500 tokens of its budget of 1,200 tokens" in refused["error"]
-    assert "tokens 1,500 of 1,200" in await board(handle)
+    assert "look#1:13 has used 1,000 tokens of its budget of 1,000 tokens" in refused["error"]
+    assert "tokens 1,000 of 1,000" in await board(handle)
+
+
+async def test_a_prompt_that_does_not_fit_into_what_its_task_has_left_is_not_sent(
+    begin: Start, model_server: ModelServer
+) -> None:
+    model_server.on("Ask", Reply("ok", usage=(400, 100)))
+    report = await (await begin(plan=program(SCRIPT.replace("1_000", "1_200")))).result()
+    assert report["answer"] == [["ok", "ok", "spent: 200"], ["ok"] * 5]
+    [refused] = [node for node in report["nodes"] if "BudgetExceeded" in (node.get("error") or "")]
+    assert "and the budget has 200 left for it; raise the budget of the run, or of its task" in refused["error"]
 
 
 async def test_an_edit_counts_what_it_takes_over_and_a_fork_what_was_paid_before(
     begin: Start, model_server: ModelServer
 ) -> None:
     """The run parks on a failure that nobody catches. An edit with more budget goes on from there, and makes no call
-    again; a fork with the old budget is refused where the run before was, and pays for nothing.
+    again. What has a result is never refused, whatever the budget is by then. A fork pays for nothing, and its task has
+    spent what the run before has paid.
     """
     model_server.on("Ask", Reply("ok", usage=(400, 100)))
     parked = SCRIPT.replace("except BudgetExceeded as error", "except ValueError as error")
-    handle = await begin(plan=program(parked), park="10m")
+    handle = await begin(plan=program(parked))
     view = await until(handle, lambda view: bool(view["blocked"]))
     [blocked] = view["blocked"]
-    assert "look#1/llm:6 BudgetExceeded: look#1:13 has used 1,500 tokens of its budget of 1,200" in blocked["question"]
+    assert "look#1/llm:6 BudgetExceeded: look#1:13 has used 1,000 tokens of its budget of 1,000" in blocked["question"]
     made = len(model_server.asked)
 
-    await insist(handle, "edit_program", {"script": parked.replace("1_200", "1_600")})
+    await insist(handle, "edit_program", {"script": parked.replace("1_000", "1_500")})
     view = await until(handle, lambda view: bool(view["blocked"]) and len(model_server.asked) > made)
-    assert "has used 2,000 tokens of its budget of 1,600 tokens" in view["blocked"][0]["question"]
+    assert "has used 1,500 tokens of its budget of 1,500 tokens" in view["blocked"][0]["question"]
     assert len(model_server.asked) == made + 1, "what was taken over is not made again, and counts"
 
     await insist(handle, "edit_program", {"script": SCRIPT})
     report = await handle.result()
-    assert report["answer"] == [["ok", "ok", "ok", "spent: 0"], ["ok"] * 5]
+    known = [["ok"] * 3 + ["spent: 0"], ["ok"] * 5]
+    assert report["answer"] == known, "what has a result is not refused"
     assert len(model_server.asked) == made + 1
 
     fork = await begin(plan=program(SCRIPT), origins=[handle.first_execution_run_id])
     report = await fork.result()
-    assert report["answer"] == ANSWER
+    assert report["answer"] == known
     assert len(model_server.asked) == made + 1
     assert report["usage"].get("input_tokens", 0) == 0, "what is taken over costs nothing"
     nodes = {node.get("call_site", ""): node for node in report["nodes"]}
@@ -100,7 +112,7 @@ async def test_a_retry_of_a_refused_call_is_refused_again(begin: Start, model_se
     model_server.on("Ask", Reply("ok", usage=(400, 100)))
     script = "async def f():\n    await llm('Ask a')\n    return await llm('Ask b')\n\n\n"
     script += "async def main():\n    return await task(f, budget={'calls': 1})\n"
-    handle = await begin(plan=program(script), park="10m")
+    handle = await begin(plan=program(script))
     view = await until(handle, lambda view: bool(view["blocked"]))
     [blocked] = view["blocked"]
     await insist(handle, "retry_node", {"node": blocked["node"]})

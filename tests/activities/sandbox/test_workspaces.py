@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import socket
 import stat
 import tempfile
 from collections.abc import Callable, Iterator
@@ -162,6 +163,22 @@ async def test_a_folder_of_a_person_is_refused_likewise(tmp_path: Path) -> None:
             folder_at(folder)
         place.unlink()
     assert folder_at(folder) == Folder([], [])
+
+
+async def test_a_device_and_a_socket_are_no_files_of_a_workspace(tmp_path: Path) -> None:
+    place = tmp_path / "given"
+    place.mkdir()
+    with socket.socket(socket.AF_UNIX) as made:
+        made.bind(str(place / "s"))
+        with pytest.raises(WorkspaceRefused, match="s is a socket"):
+            folder_at(place)
+    (place / "s").unlink()
+    try:
+        os.mknod(place / "zero", 0o600 | stat.S_IFCHR, os.makedev(1, 5))
+    except PermissionError:
+        pytest.skip("only root makes devices")
+    with pytest.raises(WorkspaceRefused, match="zero is a device"):
+        folder_at(place)
 
 
 @pytest.mark.parametrize("path", ["../out", "/etc/x", "a/../../x", "a//b", "", "./a", "a\nb"])
