@@ -10,7 +10,14 @@ from sennit.activities.llm.inputs import PromptInputs, joins, prompt_inputs
 from sennit.activities.llm.live_text import LiveTexts
 from sennit.activities.llm.models import OFFLINE, Models
 from sennit.activities.llm.reply import JoinerFormat, PromptFormat
-from sennit.activities.llm.tool_turns import settled_results, transcript, turns_before, without_workspace, workspace_in
+from sennit.activities.llm.tool_turns import (
+    TURN_CALLS,
+    settled_results,
+    transcript,
+    turns_before,
+    without_workspace,
+    workspace_in,
+)
 from sennit.activities.nodes.context import NodeContext, NodeOutput
 from sennit.activities.prompts import joiner, roles
 from sennit.activities.prompts.outputs import Budget, exceeds, fill_prompt, refers_to_goal
@@ -100,7 +107,7 @@ class ModelCalls:
             request = replace(request, on_text=text.add, on_restart=text.discard)
             reply = await self._complete(context, request, models)
             if reply.calls and tools:
-                output = NodeOutput(transcript(before.messages, reply), reply.usage, "calls")
+                output = NodeOutput(transcript(before, reply), reply.usage, "calls")
             else:
                 output = prompt.read(reply, context.attempts.progress)
             text.end(output)
@@ -117,7 +124,8 @@ class ModelCalls:
             return output
         place, current = work.workspace, context.workspace(work)
         tools = (await self._run_context(context)).tools
-        for entry in await settled_results(context, work.turn.results if work.turn is not None else ""):
+        turn = work.further_turn
+        for entry in await settled_results(context, turn.results if turn is not None else ""):
             left = workspace_in(context, tools, entry)
             if left is not None:
                 place, current = left
@@ -216,6 +224,8 @@ class ModelCalls:
             tools = [without_workspace(entry) for entry in tools]
         if places and work.context.over == "reference":
             tools.append(offered(places))
+        if work.turn_rule is not None:
+            tools += TURN_CALLS
         return tuple(tools)
 
     async def _budget(

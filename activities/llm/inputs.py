@@ -35,7 +35,8 @@ def prompt_inputs(context: NodeContext, work: ModelCall) -> PromptInputs:
     input_names = dependencies.inputs_of(node)
     if joins(work):
         inputs = context.binder.inputs(node)
-        loop = parse_reference(work.turn.results) if work.turn is not None and work.turn.results else None
+        turn = work.further_turn
+        loop = parse_reference(turn.results) if turn is not None and turn.results else None
         gathered = _gathered(context, node)
         cited = results_of(inputs, gathered)
         results = {name: value for name, value in inputs.items() if loop is None or name != loop.node}

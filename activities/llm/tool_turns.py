@@ -6,7 +6,7 @@ recordings that tools have returned stand in it as the values that name them; th
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from pydantic import JsonValue
 
@@ -19,12 +19,42 @@ from sennit.activities.storage.artifacts import BodyMissing
 from sennit.activities.storage.media import load_media
 from sennit.activities.storage.run_context import ArtifactReader
 from sennit.activities.toolbox.media import BadMedia
-from sennit.workflows.plan.edits.tool_loop import call_results
+from sennit.workflows.plan.edits.tool_loop import call_results, calls_going_on
 from sennit.workflows.plan.language.media import Media, as_media
-from sennit.workflows.plan.language.nodes import ModelCall, ToolNode
+from sennit.workflows.plan.language.nodes import CANCEL_CALL, WAIT_FOR, ModelCall, ToolNode
 from sennit.workflows.plan.language.references import parse_reference
 from sennit.workflows.plan.language.workspaces import FIELD, as_workspace, left_by, takes_workspace
 from sennit.workflows.plan.limits import MAX_CALL_MEDIA
+
+TURN_CALLS: Final[Sequence[dict[str, Any]]] = (
+    {
+        "name": WAIT_FOR,
+        "description": "Wait for the results of calls that are still running, by their names.",
+        "schema": {
+            "type": "object",
+            "properties": {
+                "calls": {
+                    "type": "array",
+                    "items": {"type": "string"},
+                    "description": "The names of running calls, such as n1_t1_2; all of them if you name none",
+                }
+            },
+            "required": [],
+            "additionalProperties": False,
+        },
+    },
+    {
+        "name": CANCEL_CALL,
+        "description": "Cancel a call that is still running, because you do not need its result.",
+        "schema": {
+            "type": "object",
+            "properties": {"call": {"type": "string", "description": "The name of a running call, such as n1_t1_2"}},
+            "required": ["call"],
+            "additionalProperties": False,
+        },
+    },
+)
+"""What a model may call beside its tools if it goes on while some of its calls run, as entries of the catalogue."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +63,8 @@ class ToolTurns:
 
     messages: tuple[Message, ...] = ()
     warnings: tuple[str, ...] = ()
+    running: tuple[str, ...] = ()
+    """The calls that still run, by their names, of which a later turn is told."""
 
 
 async def turns_before(
@@ -43,26 +75,37 @@ async def turns_before(
 
     Raises BodyMissing and StoreUnavailable.
     """
-    if work.turn is None or not work.turn.transcript:
+    turn = work.further_turn
+    if turn is None or not turn.transcript:
         return ToolTurns()
-    body = await library.value(context.run_prefix, work.turn.transcript)
-    settled = await settled_results(context, work.turn.results)
+    body = await library.value(context.run_prefix, turn.transcript)
+    settled = await settled_results(context, turn.results)
     values = {str(entry["id"]): entry.get("value") for entry in settled if entry.get("status") == "succeeded"}
 
     # The turns of the transcript, and then the results of the last one.
     items: list[dict[str, Any]] = list(body["messages"])
-    for call_id, node, text in call_results(work.turn, body["calls"], settled):
-        found = [media.model_dump(mode="json") for media in _media_in(values.get(node))]
-        items.append({"role": "tool", "text": fenced(node, text), "call_id": call_id, "calls": [], "media": found})
+    for call_id, nodes in call_results(turn, body["calls"], settled):
+        texts: list[str] = []
+        found: list[dict[str, Any]] = []
+        for node, text in nodes:
+            texts.append(fenced(node, text))
+            found += [media.model_dump(mode="json") for media in _media_in(values.get(node))]
+        items.append({"role": "tool", "text": "\n".join(texts), "call_id": call_id, "calls": [], "media": found})
+
+    # Some servers take no message of ours between the results and the model's words. So the last result says what runs.
+    running = calls_going_on(settled)
+    if running:
+        items[-1]["text"] += f"\nStill running: {', '.join(running)}"
     room = _Room(MAX_CALL_MEDIA - len(media), MAX_CALL_MEDIA_BYTES - sum(part.bytes for part in media))
     messages = [await _with_media(library, context.run_prefix, item, room) for item in reversed(items)]
-    return ToolTurns(tuple(reversed(messages)), room.warnings)
+    return ToolTurns(tuple(reversed(messages)), room.warnings, running)
 
 
-def transcript(messages: Sequence[Message], reply: ModelReply) -> dict[str, Any]:
-    """Return the messages so far and the calls to make. Ids that a server has used twice are made different, because
-    results are matched by them.
+def transcript(before: ToolTurns, reply: ModelReply) -> dict[str, Any]:
+    """Return the messages so far, the calls to make and those of earlier turns that still ran. Ids that a server has
+    used twice are made different, because results are matched by them.
     """
+    messages = before.messages
     taken = {call.id for message in messages for call in message.calls}
     calls: list[ToolRequest] = []
     for call in reply.calls:
@@ -73,7 +116,11 @@ def transcript(messages: Sequence[Message], reply: ModelReply) -> dict[str, Any]
         taken.add(ident)
         calls.append(replace(call, id=ident))
     turn = Message("assistant", reply.text, tuple(calls), thinking=reply.thinking, origin=reply.origin)
-    return {"messages": [_item(message) for message in (*messages, turn)], "calls": [asdict(call) for call in calls]}
+    body: dict[str, Any] = {"messages": [_item(message) for message in (*messages, turn)]}
+    body["calls"] = [asdict(call) for call in calls]
+    if before.running:
+        body["running"] = list(before.running)
+    return body
 
 
 @dataclass(slots=True)

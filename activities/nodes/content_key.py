@@ -102,9 +102,9 @@ def _in_loop(work: ToolCall | ModelCall) -> Any:
     """Return what a call in a tool loop is known by beside its place in the loop."""
     if work.kind == "tool":
         return [work.tool, work.args]
-    if work.turn is None:
+    if work.further_turn is None:
         return None
-    return work.turn.model_dump(mode="json", include={"transcript", "refused"})
+    return work.further_turn.model_dump(mode="json", include={"transcript", "refused"})
 
 
 def _written(node: Node) -> Any:
@@ -117,7 +117,7 @@ def _written(node: Node) -> Any:
 def _is_shareable(node: Node, checked: StoredPlan) -> bool:
     """Whether a node is a call that changes nothing, and that adds nothing to the plan."""
     if node.kind == "llm":
-        return not (node.adds_nodes or node.inputs or node.turn)
+        return not (node.adds_nodes or node.inputs or node.further_turn)
     return node.kind == "tool" and not checked.spec(node.id).is_successor
 
 

@@ -231,7 +231,7 @@ def told_at(key: str) -> str:
 
 def _is_end(context: NodeContext, more: str) -> bool:
     """Whether a reply that asks for so much is the end of a tool loop."""
-    return isinstance(context.node, LlmNode) and context.node.turn is not None and not more
+    return isinstance(context.node, LlmNode) and context.node.further_turn is not None and not more
 
 
 def _is_call(context: NodeContext) -> bool:

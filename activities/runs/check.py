@@ -447,6 +447,7 @@ def _with_calls(base: StoredPlan, run_context: RunContext, call: ToolLoopCall, b
         run_context.tools,
         body.get("outputs", {}),
         body.get("workspace"),
+        body.get("running", ()),
     )
 
 

@@ -76,6 +76,7 @@ MAX_MEMBER_MANIFESTS_BYTES: Final = MAX_PAYLOAD_BYTES // 2 // MAX_MEMBERS
 MAX_SHORT_MILLIS: Final = 1_000
 """What takes longer is an activity of its own, so that people see it: what a hop costs beside that does not matter."""
 MAX_TURN_CALLS: Final = 32  # that one turn may make; the others are refused, and the model reads that they were
+MAX_TURN_SECONDS: Final = 86_400.0  # that a model's next turn waits for more calls by `turn: {after: ..}`
 MAX_RESULT_CHARACTERS: Final = 20_000  # of a tool's result that a model reads
 MAX_STEM_CHARACTERS: Final = 31  # of an id: with the number of a turn and of a call behind it, it is still one
 MAX_BRACKET_LEVELS: Final = 60  # in a planner's line

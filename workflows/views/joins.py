@@ -5,6 +5,7 @@ from collections.abc import MutableMapping
 
 from sennit.workflows.limits import MAX_PREVIEW_CHARACTERS
 from sennit.workflows.messages.contracts import NodeReply
+from sennit.workflows.plan.language.nodes import GOES_ON
 from sennit.workflows.plan.language.text import cut
 from sennit.workflows.plan.scheduling.joins import is_manifest, lost, parts_of
 from sennit.workflows.plan.scheduling.state import SUCCEEDED, RunState
@@ -32,7 +33,7 @@ def _is_gathered(state: RunState, unit: int) -> bool:
 
 def _preview(state: RunState, join: int, replies: MutableMapping[int, NodeReply]) -> str:
     spec = state.graph.specs[join]
-    is_settled = spec.policy == "settled"
+    is_settled = spec.policy in ("settled", "turn")
     nodes = spec.inputs if is_settled else parts_of(state, join)
     parts: list[str] = []
     room = MAX_PREVIEW_CHARACTERS
@@ -43,6 +44,8 @@ def _preview(state: RunState, join: int, replies: MutableMapping[int, NodeReply]
         if is_settled:
             # Such a join says of each input how it has ended.
             status = lost(state, [node])[node][0]
+            if spec.policy == "turn" and node not in state.chosen[join]:
+                status = GOES_ON
             head = f"{state.path(node)} {status}"
             if text:
                 head += ": "

@@ -275,7 +275,8 @@ class Play:
 
 
 def _spec(fields: Fields, index: dict[str, int]) -> NodeSpec:
-    named: Fields = {key: [index[name] for name in fields.get(key, ())] for key in ("needs", "watches", "inputs")}
+    edges = ("needs", "watches", "inputs", "awaited", "given_up")
+    named: Fields = {key: [index[name] for name in fields.get(key, ())] for key in edges}
     rest = {key: value for key, value in fields.items() if key not in named}
     if "successor" in rest:
         rest["successor"] = index[rest["successor"]]

@@ -8,7 +8,7 @@ from sennit.workflows.plan.checking.symbols import SymbolTable
 from sennit.workflows.plan.language import json_schema
 from sennit.workflows.plan.language.dependencies import works_of
 from sennit.workflows.plan.language.json_schema import Violation
-from sennit.workflows.plan.language.nodes import Instead, MapNode, ModelCall, Node, ToolCall
+from sennit.workflows.plan.language.nodes import TURN_TOOLS, Instead, MapNode, ModelCall, Node, ToolCall
 from sennit.workflows.plan.language.problems import Problem, Where, no_such_tool
 from sennit.workflows.plan.language.references import parse_reference, references_in
 from sennit.workflows.plan.language.schema_keywords import Schema
@@ -94,6 +94,21 @@ def _turns(node: Node, work: ModelCall, inside: Where) -> Iterator[Problem]:
             has = "tools"
         message = f"a model with {has} cannot have a fallback node; use a fallback value or skip"
         yield Problem("instead", inside, message)
+    if work.turn_rule is not None:
+        yield from _turn_rule(work, (*inside, "turn"))
     if over == "reference" and work.max_turns < 2:
         message = "is 1, and a model that reads on needs a turn to answer; write 2 or more"
         yield Problem("limit", (*inside, "max_turns"), message)
+
+
+def _turn_rule(work: ModelCall, at: Where) -> Iterator[Problem]:
+    """Yield why a model cannot go on while some of its calls run."""
+    if not work.tools:
+        yield Problem("turn", at, "says when the next turn of a model with `tools` starts; this one calls none")
+    if work.workspace is not None:
+        message = "is `all` for a model with a `workspace`: each call works on what the one before it has left"
+        yield Problem("turn", at, message)
+    for name in work.tools:
+        if name in TURN_TOOLS:
+            message = f"gives the model a call {name} of its own; the tool {name} must have another name"
+            yield Problem("turn", at, message)

@@ -23,6 +23,7 @@ from sennit.workflows.plan.language.limits import CALL_SECONDS, tokens_in
 from sennit.workflows.plan.language.nodes import (
     AgentCall,
     ApprovalPolicy,
+    EndedCalls,
     Fallback,
     Instead,
     JoinNode,
@@ -30,9 +31,11 @@ from sennit.workflows.plan.language.nodes import (
     ModelCall,
     Node,
     OnFailure,
+    PassedTime,
     Plan,
     Quorum,
     ToolCall,
+    TurnCalls,
     Work,
 )
 from sennit.workflows.plan.language.references import (
@@ -148,6 +151,8 @@ class PlanCompiler:
             spec.policy = "settled"
         elif node.kind == "join":
             join_policy(spec, node)
+            if node.turn is not None:
+                self._turn(spec, node.turn)
         elif node.kind == "gate":
             spec.question = node.question
             spec.schema = node.answer_schema
@@ -156,6 +161,18 @@ class PlanCompiler:
         elif node.kind == "map":
             self._map(spec, node)
         return spec
+
+    def _turn(self, spec: NodeSpec, turn: TurnCalls) -> None:
+        """Annotate the join before a further turn of a tool loop that may close before all calls have ended."""
+        spec.policy = "turn"
+        spec.turn_calls = turn.calls
+        spec.awaited = self._indices(turn.awaited)
+        spec.given_up = self._indices(turn.cancelled)
+        spec.quorum = 1
+        if isinstance(turn.rule, EndedCalls):
+            spec.quorum = turn.rule.quorum
+        elif isinstance(turn.rule, PassedTime):
+            spec.deadline = _milliseconds(turn.rule.after)
 
     def _input(self, value: Any) -> Any:
         """Return the input that an argument refers to; any other argument as it stands."""
@@ -169,7 +186,7 @@ class PlanCompiler:
         except BindError:
             return value
 
-    def _indices(self, names: list[str]) -> list[int]:
+    def _indices(self, names: Iterable[str]) -> list[int]:
         return [self._index[name] for name in names]
 
     def _work(self, spec: NodeSpec, work: ToolCall | ModelCall | AgentCall) -> None:

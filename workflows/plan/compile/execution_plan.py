@@ -24,7 +24,8 @@ SHARED, EXCLUSIVE, APART = range(3)
 
 Kind = Literal["tool", "llm", "agent", "program", "map", "join", "gate", "task"]
 """The kinds of nodes. A `task` is a function that a program's script runs: people see it, and nothing starts it."""
-Policy = Literal["all", "settled", "first", "quorum"]
+Policy = Literal["all", "settled", "first", "quorum", "turn"]
+"""When a join closes. `turn` is that of the calls of a tool loop after which the model goes on while others run."""
 
 
 class Quoted(NamedTuple):
@@ -134,6 +135,15 @@ class NodeSpec:
     """What the calls of a task may spend, or a model call with its tool loop, by the names of `Amounts`."""
     slice_of: str = ""
     """The id of the innermost task with a slice of the budget in which a program has made this call."""
+    turn_calls: int = 0
+    """Of the join before a further turn of a tool loop: how many of its inputs are calls of this turn; they come first.
+    The others are calls of earlier turns that went on. Of these calls `quorum` must have ended, or with a `deadline`
+    one when that has passed.
+    """
+    awaited: list[int] = field(default_factory=list)
+    """Of such a join: the inputs that must have ended in any case, because the model waits for them."""
+    given_up: list[int] = field(default_factory=list)
+    """Of such a join: the calls of earlier turns that the model cancels."""
 
     def limit(self, *, item: bool) -> int:
         """Return how long one attempt may take. A map's timeout is that of its items; gathering them is the map's."""
@@ -153,7 +163,7 @@ class NodeSpec:
 
     def move(self, to: Callable[[int], int]) -> None:
         """Have the node name others by the places that they have elsewhere."""
-        for name in ("needs", "watches", "inputs", "reads"):
+        for name in ("needs", "watches", "inputs", "reads", "awaited", "given_up"):
             setattr(self, name, [to(place) for place in getattr(self, name)])
         for name in ("successor", "maker", "source"):
             place = getattr(self, name)

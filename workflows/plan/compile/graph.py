@@ -248,7 +248,7 @@ class Graph:
 
 def _closes_early(spec: NodeSpec) -> bool:
     """Whether a join may close before all of its inputs have ended."""
-    if spec.policy in ("first", "quorum"):
+    if spec.policy in ("first", "quorum", "turn"):
         return True
     return spec.kind == "join" and spec.deadline > 0
 

@@ -163,7 +163,7 @@ def turn_of(node: Node) -> Turn | None:
     """Return which further turn of a tool loop the node is, None for any other node."""
     if node.kind != "llm":
         return None
-    return node.turn
+    return node.further_turn
 
 
 class Links(NamedTuple):

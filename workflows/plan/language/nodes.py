@@ -15,6 +15,7 @@ from pydantic import (
     Field,
     JsonValue,
     SerializerFunctionWrapHandler,
+    TypeAdapter,
     WrapSerializer,
     model_serializer,
     model_validator,
@@ -22,7 +23,7 @@ from pydantic import (
 
 from sennit.workflows.plan.language.call_settings import CallSettings
 from sennit.workflows.plan.language.conditions import Condition
-from sennit.workflows.plan.language.limits import Duration, Limits
+from sennit.workflows.plan.language.limits import Duration, Limits, format_duration
 from sennit.workflows.plan.language.media import EXAMPLE as EXAMPLE_OF_MEDIA
 from sennit.workflows.plan.language.media import as_media
 from sennit.workflows.plan.language.references import parse_reference
@@ -36,7 +37,9 @@ from sennit.workflows.plan.limits import (
     MAX_NODES,
     MAX_SCRIPT_CHARACTERS,
     MAX_STAGES,
+    MAX_TURN_CALLS,
     MAX_TURN_CHARACTERS,
+    MAX_TURN_SECONDS,
 )
 
 ID_PATTERN = r"^[A-Za-z][A-Za-z0-9_]{0,39}$"
@@ -98,11 +101,39 @@ OnError = Annotated[
 ]
 
 
+class EndedCalls(Frozen):
+    """The model's next turn starts when so many calls of this turn have ended, or all of fewer."""
+
+    quorum: int = Field(strict=True, ge=1, le=MAX_TURN_CALLS)
+
+
+def _within_a_day(seconds: float) -> float:
+    if seconds > MAX_TURN_SECONDS:
+        raise ValueError(f"is {format_duration(seconds)}; a turn waits at most {format_duration(MAX_TURN_SECONDS)}")
+    return seconds
+
+
+class PassedTime(Frozen):
+    """The model's next turn starts when this time has passed since its calls were there, and one of them has ended."""
+
+    after: Annotated[Duration, AfterValidator(_within_a_day)]
+
+
+TurnRule = Literal["first"] | EndedCalls | PassedTime
+"""When the next turn of a tool loop starts, unless that is when all calls have ended."""
+WAIT_FOR, CANCEL_CALL = TURN_TOOLS = ("wait_for", "cancel_call")
+"""What a model may call beside its tools if it goes on while some of its calls run."""
+GOES_ON: Final = "running"
+"""The status of a call that still runs when the model's next turn starts."""
+
+
 class Turn(Frozen):
     """A further turn of a model that has called tools; written by the engine, never by people.
 
     Its output replaces that of `node`, the turn before. `transcript` is the digest of the conversation so far,
     `results` a reference to the results of the calls in it, and `refused` says why others were not made, by call id.
+    `rule` is what the plan says of when turns start. Then the model may also wait for calls that go on, and cancel
+    them: `waits` and `cancels` have the names of these calls by the ids of the calls that ask for it.
     """
 
     number: int
@@ -110,6 +141,34 @@ class Turn(Frozen):
     transcript: str = ""
     results: str = ""
     refused: dict[str, str] = Field(default_factory=dict)
+    rule: TurnRule | None = None
+    waits: dict[str, tuple[NodeId, ...]] = Field(default_factory=dict)
+    cancels: dict[str, tuple[NodeId, ...]] = Field(default_factory=dict)
+
+    @model_serializer(mode="wrap")
+    def _without_unset(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """As of a model call: a turn that waits for all calls is written without a rule."""
+        return {name: value for name, value in write(self).items() if name not in _OF_RULE or value}
+
+
+_OF_RULE = ("rule", "waits", "cancels")
+_TURN_FORMS = "all, first, {quorum: 2} or {after: 2s}"
+_RULE: TypeAdapter[TurnRule] = TypeAdapter(
+    Annotated[TurnRule, word_or("turn", ("first",), {"quorum": EndedCalls, "after": PassedTime}, _TURN_FORMS)]
+)
+
+
+def _turn(value: Any) -> Any:
+    """Read what people write about turns, or a further turn as the engine writes it. To wait for all calls is what a
+    loop does anyhow, so it is not noted.
+    """
+    if value is None or value == "all":
+        return None
+    if isinstance(value, Turn):
+        return value
+    if isinstance(value, dict) and "number" in value:
+        return Turn.model_validate(value)
+    return _RULE.validate_python(value)
 
 
 class ChatTurn(Frozen):
@@ -187,7 +246,7 @@ class ModelCall(Work):
     the run. `media` are images, PDFs and recordings that the model is shown with the prompt, by reference as a rule.
     With a `workspace` the tools work in that folder, one call after the other, and the output is `{answer, workspace}`.
     The call fails after a silence of `first_token_timeout` before its reply begins, or of `idle_timeout`
-    within it.
+    within it. `turn` says when the next turn of a loop starts; of a further turn it is that turn.
     """
 
     kind: Literal["llm"]
@@ -203,7 +262,7 @@ class ModelCall(Work):
     instructions: str = Field(default="", max_length=32_000)
     media: tuple[MediaValue, ...] = Field(default=(), max_length=MAX_CALL_MEDIA)
     workspace: WorkspaceValue | None = None
-    turn: Turn | None = None
+    turn: Annotated[TurnRule | Turn | None, BeforeValidator(_turn)] = None
     first_token_timeout: Duration | None = None
     idle_timeout: Duration | None = None
 
@@ -217,6 +276,20 @@ class ModelCall(Work):
         if self.workspace is not None and (not self.tools or self.role == "joiner"):
             raise ValueError("`workspace` is for a model with `tools` that work in it, and not for a joiner")
         return self
+
+    @property
+    def further_turn(self) -> Turn | None:
+        """Which further turn of a tool loop the call is; None for a first one."""
+        if isinstance(self.turn, Turn):
+            return self.turn
+        return None
+
+    @property
+    def turn_rule(self) -> TurnRule | None:
+        """When the next turn starts; None if that is when all calls have ended."""
+        if isinstance(self.turn, Turn):
+            return self.turn.rule
+        return self.turn
 
     @property
     def loops(self) -> bool:
@@ -400,10 +473,24 @@ Policy = Annotated[
 ]
 
 
+class TurnCalls(Frozen):
+    """Of the join before a further turn of a tool loop: by which rule it closes. Only the engine writes it.
+
+    The first `calls` of its inputs are those of this turn, the others have gone on from earlier turns. All that are
+    `awaited` must have ended, and those that are `cancelled` are given up when the join is added.
+    """
+
+    rule: TurnRule
+    calls: int
+    awaited: tuple[NodeId, ...] = ()
+    cancelled: tuple[NodeId, ...] = ()
+
+
 class JoinNode(Placed):
     """Aggregates its inputs by policy; the output is a list in `inputs` order, for `first` the value alone.
 
-    With `items` that map is its only input, and each of its items counts for itself.
+    With `items` that map is its only input, and each of its items counts for itself. With a `turn` it leaves the model
+    of a tool loop to go on while some of its inputs run.
     """
 
     kind: Literal["join"]
@@ -413,6 +500,12 @@ class JoinNode(Placed):
     deadline: Duration | None = None
     on_error: OnError = "fail"
     priority: Priority = 3
+    turn: TurnCalls | None = None
+
+    @model_serializer(mode="wrap")
+    def _without_unset(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """As of a model call: a join that is before no such turn is written without one."""
+        return {name: value for name, value in write(self).items() if name != "turn" or value}
 
     @model_validator(mode="before")
     @classmethod

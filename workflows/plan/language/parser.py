@@ -86,8 +86,11 @@ def _reserved(node: Any, where: Where) -> Iterator[Problem]:
     if not isinstance(node, dict):
         return
     kind = node.get("kind")
-    if kind == "llm" and node.get("turn") is not None:
-        yield Problem("reserved", (*where, "turn"), "`turn` is written by the engine; leave it out")
+    turn = node.get("turn")
+    is_further = isinstance(turn, dict) and "number" in turn
+    if is_further or (kind == "join" and turn is not None):
+        message = "such a `turn` is written by the engine; leave it out. A model with tools takes `turn: first`"
+        yield Problem("reserved", (*where, "turn"), message)
     if kind == "program" and not node.get("script"):
         yield Problem("missing_field", where, "`script` is missing: the text of the program")
     if kind == "map":

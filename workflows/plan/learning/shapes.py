@@ -84,7 +84,7 @@ def _call(work: Any, numbers: Mapping[str, int], waits: str) -> str | None:
             arguments.append(f"{_argument(name)}={_value(value, numbers)}")
         listed = ", ".join(arguments)
         return f"{work.tool}({listed}{waits})"
-    if isinstance(work, ModelCall) and work.turn is None:
+    if isinstance(work, ModelCall) and work.further_turn is None:
         word = "answer" if work.role == "joiner" else "llm"
         read = ""
         for name in getattr(work, "inputs", ()):

@@ -69,6 +69,8 @@ def enter(state: RunState, node: int, spec: NodeSpec) -> None:
         state.awaiting_inputs[node] = True
         if spec.of_items:
             joins.count(state, node)
+        if spec.policy == "turn" and spec.deadline and node not in state.past_deadline:
+            state.deadlines.setdefault(node, state.now + spec.deadline)
         consider(state, node)
     elif spec.kind == "gate" and asks(state, node) and not spec.fills:
         wait(state, node)
@@ -164,6 +166,9 @@ def consider(state: RunState, join: int) -> None:
     if state.status[join] != PENDING or state.queued[join]:
         return
     spec = state.graph.specs[join]
+    if spec.policy == "turn":
+        _consider_turn(state, join, spec)
+        return
     late = state.past_deadline.get(join)
     total = joins.total(state, join)
     ruling = joins.outcome(spec, state.open_inputs[join], state.ok_inputs[join], late, total)
@@ -182,6 +187,17 @@ def consider(state: RunState, join: int) -> None:
     else:
         fail(state, join, "JoinDeadline", f"{state.ok_inputs[join]} of {total} inputs were there in time")
         cancellation.cancel_inputs(state, [join], cancellation.LATE)
+
+
+def _consider_turn(state: RunState, join: int, spec: NodeSpec) -> None:
+    """Close the join before a model's next turn if that may start. The calls that have not ended go on."""
+    if not joins.may_turn_start(state, join):
+        return
+    state.deadlines.pop(join, None)
+    if join in state.past_deadline:
+        state.past_deadline[join] = False
+    state.chosen[join] = joins.ended_inputs(state, join)
+    _close(state, join, spec)
 
 
 def _close(state: RunState, join: int, spec: NodeSpec) -> None:

@@ -20,6 +20,8 @@ LATE = ("NotNeeded", "the join it feeds waits no longer: its deadline has passed
 NOT_MADE = ("NotNeeded", "its program ran again, and did not call it")
 CONSUMER_SKIPPED = ("NotNeeded", "the node that needed it was skipped")
 GIVEN_UP = ("Cancelled", "the program has cancelled it")
+GIVEN_UP_BY_MODEL = ("Cancelled", "the model has cancelled it")
+ANSWERED = ("NotNeeded", "the model has answered without it")
 _UNREAD = ("NotNeeded", "the program has ended without it")
 
 
@@ -72,10 +74,39 @@ def cancel_calls(state: RunState, program: int) -> None:
     _cancel(state, {program: True}, state.graph.made_by(program), CONSUMER_SKIPPED)
 
 
+def cancel_running_calls(state: RunState, turn: int) -> None:
+    """Cancel the calls of a tool loop that go on although the model has come to its answer, in this turn or in one
+    behind it.
+    """
+    turns = [turn]
+    calls: list[int] = []
+    for here in turns:  # which grows
+        calls += _calls_going_on(state, here)
+        later = state.graph.specs[here].successor
+        if later >= 0 and state.graph.specs[later].maker >= 0:
+            turns.append(later)
+    _cancel(state, dict.fromkeys(turns, True), calls, ANSWERED)
+
+
+def give_up_for_model(state: RunState, join: int) -> None:
+    """Cancel the calls that a model has cancelled in the turn behind which this join comes."""
+    for call in state.graph.specs[join].given_up:
+        if live(state.status[call]) and state.graph.specs[call].effect != "write":
+            cancel(state, call, CANCELLED, GIVEN_UP_BY_MODEL)
+
+
+def _calls_going_on(state: RunState, turn: int) -> list[int]:
+    """Return the calls before a turn of a tool loop, some of which may run although the turn has started."""
+    specs = state.graph.specs
+    joins = [join for join in state.graph.deps[turn] if specs[join].policy == "turn"]
+    return [call for join in joins for call in specs[join].inputs]
+
+
 def _fed(state: RunState, node: int) -> Iterator[int]:
-    """Yield what a node waits for, and what it has called as a program."""
+    """Yield what a node waits for or could have told it later, and what it has called as a program."""
     graph = state.graph
     yield from graph.deps[node]
+    yield from _calls_going_on(state, node)
     yield from graph.specs[node].inputs
     yield from graph.made_by(node)
 

@@ -2,7 +2,7 @@
 
 from sennit.workflows.plan.compile.graph import Graph
 from sennit.workflows.plan.scheduling.budget import Rate
-from sennit.workflows.plan.scheduling.cancellation import NOT_MADE, cancel_inputs
+from sennit.workflows.plan.scheduling.cancellation import NOT_MADE, cancel_inputs, give_up_for_model
 from sennit.workflows.plan.scheduling.completion import cancel, live
 from sennit.workflows.plan.scheduling.events import NodesAppended
 from sennit.workflows.plan.scheduling.program_calls import show_short
@@ -45,6 +45,8 @@ def append(state: RunState, event: NodesAppended) -> None:
         new = state.open_columns(range(first, first + len(fresh)))
         if earlier >= 0 and graph.specs[earlier].maker >= 0:
             _replace(state, earlier)
+        for node in new:
+            give_up_for_model(state, node)
     _complete(state, event)
     for node in new:
         state.mark(node)

@@ -9,6 +9,7 @@ reads the outputs.
     null                                              in such a list, an item of a map that was skipped
     {"id": .., "value": MANIFEST}                     an input that succeeded: `settled`
     {"id": .., "status": .., "error": ..}             one that has no value
+    {"id": .., "status": "running", "error": null}    before a turn of a tool loop: a call that still runs
 """
 
 import json
@@ -18,6 +19,7 @@ from typing import Any, NamedTuple
 
 from sennit.workflows.plan.compile.execution_plan import NodeSpec
 from sennit.workflows.plan.language.facts import Scalar, fact_of_input
+from sennit.workflows.plan.language.nodes import GOES_ON
 from sennit.workflows.plan.language.references import parse_path
 from sennit.workflows.plan.language.summary import clipped
 from sennit.workflows.plan.limits import (
@@ -77,6 +79,34 @@ def _wanted(spec: NodeSpec, total: int) -> int:
     if spec.policy == "first":
         return 1
     return spec.quorum if spec.quorum >= 0 else max(1, ceil(-spec.quorum * total / 100))
+
+
+def may_turn_start(state: RunState, join: int) -> bool:
+    """Whether a model's next turn may start: so many of the calls of this turn have ended as its plan says, or its time
+    is over and one has. Writes, calls that ask a person and those that the model waits for have always ended before.
+    """
+    spec = state.graph.specs[join]
+    for node in spec.inputs:
+        if is_open(state.status[node]) and _is_awaited(state, spec, node):
+            return False
+    calls = spec.inputs[: spec.turn_calls]
+    ended = sum(not is_open(state.status[node]) for node in calls)
+    if ended == len(calls):
+        return True
+    if spec.deadline:
+        return join in state.past_deadline and ended > 0
+    return ended >= spec.quorum
+
+
+def _is_awaited(state: RunState, spec: NodeSpec, call: int) -> bool:
+    called = state.graph.specs[call]
+    may_ask = called.approval or state.status[call] == WAITING
+    return called.effect == "write" or may_ask or call in spec.awaited
+
+
+def ended_inputs(state: RunState, join: int) -> tuple[int, ...]:
+    """Return the inputs of a join that have ended, however, in `inputs` order."""
+    return tuple(node for node in state.graph.specs[join].inputs if not is_open(state.status[node]))
 
 
 def inputs_of(state: RunState, join: int) -> Sequence[int]:
@@ -186,11 +216,28 @@ def manifest(state: RunState, join: int) -> str:
     spec, chosen = state.graph.specs[join], parts_of(state, join)
     if spec.kind == "map":
         return _reference([state.digest[item] for item in chosen])
+    if spec.policy == "turn":
+        return _reference(_turn_ends(state, join))
     taken = dict.fromkeys(chosen)
     nodes = chosen if spec.policy != "settled" else spec.inputs
     losses = lost(state, [node for node in nodes if node not in taken])
     inputs = [JoinInput(state.path(node), state.digest[node] or "", losses.get(node)) for node in nodes]
     return manifest_of(spec.policy, inputs)
+
+
+def _turn_ends(state: RunState, join: int) -> list[dict[str, Any]]:
+    """Return how the calls before a model's turn had ended when that could start, whatever has ended since then."""
+    inputs = state.graph.specs[join].inputs
+    ended = dict.fromkeys(state.chosen[join])
+    losses = lost(state, [node for node in ended if state.status[node] != SUCCEEDED])
+    parts: list[dict[str, Any]] = []
+    for node in inputs:
+        name = state.path(node)
+        if node in ended:
+            parts.append(_end(JoinInput(name, state.digest[node] or "", losses.get(node))))
+        else:
+            parts.append({"id": name, "status": GOES_ON, "error": None})
+    return parts
 
 
 def manifest_of(policy: str, inputs: Sequence[JoinInput]) -> str:

@@ -2,6 +2,7 @@
 
 from sennit.workflows.plan.scheduling import joins, programs
 from sennit.workflows.plan.scheduling.admission import admit, consider, gather, may_open
+from sennit.workflows.plan.scheduling.cancellation import cancel_running_calls
 from sennit.workflows.plan.scheduling.completion import (
     NO_ITEMS,
     NOT_NEEDED,
@@ -38,6 +39,7 @@ def propagate(state: RunState, unit: int) -> None:
     if graph.specs[unit].maker >= 0 and state.status[unit] in ENDED:
         state.ended_at.setdefault(unit, state.now)
         state.deadlines.pop(CALLS - unit, None)
+    _end_loop(state, unit)
     if unit in state.previous_result:
         state.revised.append(unit)
         return
@@ -60,6 +62,12 @@ def propagate(state: RunState, unit: int) -> None:
                 _block_or_skip(state, node, status)
     notify_fallbacks(state, unit, status)
     programs.hear(state, unit)
+
+
+def _end_loop(state: RunState, unit: int) -> None:
+    """Cancel the calls of a tool loop that its model has come to its answer without."""
+    if state.graph.specs[unit].kind == "llm" and state.status[unit] in (SUCCEEDED, SKIPPED):
+        cancel_running_calls(state, unit)
 
 
 def _count_in(state: RunState, join: int, status: int) -> None:

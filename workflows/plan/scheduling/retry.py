@@ -305,10 +305,10 @@ def revise(state: RunState, node: int) -> None:
 
 
 def _concerns(state: RunState, join: int, node: int) -> bool:
-    """Whether a join that has started took this input: `first` and `quorum` leave some out."""
+    """Whether a join that has started took this input: `first`, `quorum` and `turn` leave some out."""
     if state.graph.specs[join].of_items:  # it was told of each item
         return join not in state.chosen
-    picky = state.graph.specs[join].policy in ("first", "quorum")
+    picky = state.graph.specs[join].policy in ("first", "quorum", "turn")
     return not picky or join not in state.chosen or node in state.chosen[join]
 
 

@@ -180,6 +180,19 @@ PROBLEMS: list[tuple[Any, str, str, str]] = [
         "nodes[1].max_turns",
         "needs a turn to answer; write 2 or more",
     ),
+    (plan(llm("b", turn="first")), "turn", "nodes[0].turn", "this one calls none"),
+    (
+        plan(tool(), each(do={"kind": "llm", "prompt": "x", "turn": {"quorum": 2}})),
+        "turn",
+        "nodes[1].do.turn",
+        "this one calls none",
+    ),
+    (
+        plan(tool(), llm("b", tools=["search"], turn="first", workspace="$a.items[0].folder")),
+        "turn",
+        "nodes[1].turn",
+        "each call works on what the one before it has left",
+    ),
     (plan(gate(schema={"minProperties": 1})), "schema", "nodes[0].schema.minProperties", "is not supported"),
     (
         plan(gate(schema={"anyOf": [{"type": "array", "items": {"not": {}}}]})),

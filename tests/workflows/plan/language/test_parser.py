@@ -72,6 +72,12 @@ SHAPES: list[tuple[Any, str, str, str]] = [
     (plan(llm("b", "x" * 200001)), "limit", "nodes[0].prompt", "200,001 characters; at most 200,000"),
     (plan(llm("b", role="planer")), "choice", "nodes[0].role", "did you mean `planner`?"),
     (plan(llm("b", turn={"number": 2})), "reserved", "nodes[0].turn", "written by the engine"),
+    (plan(tool(), join("j", ["a"], turn={"rule": "first", "calls": 1})), "reserved", "nodes[1].turn", "by the engine"),
+    (plan(llm("b", turn="some")), "form", "nodes[0].turn", '"some" is not a valid `turn`; write all, first, {quorum'),
+    (plan(llm("b", turn={"quorum": 0})), "limit", "nodes[0].turn.quorum", "must be at least 1, not 0"),
+    (plan(llm("b", turn={"quorum": 33})), "limit", "nodes[0].turn.quorum", "must be at most 32, not 33"),
+    (plan(llm("b", turn={"after": "0s"})), "value", "nodes[0].turn.after", "a duration is at least 1ms"),
+    (plan(llm("b", turn={"after": "3d"})), "value", "nodes[0].turn.after", "is 3d; a turn waits at most 1d"),
     (
         plan(llm("b", context="reference")),
         "type",
