@@ -438,6 +438,7 @@ READING = {
     "slices": ("ledger_of", "left_in_tasks", "left_of"),
     "admission": ("asks", "token_of", "waiting_in"),
     "budget": ("Budget", "ledger"),
+    "cancellation": ("ANSWERED",),
     "completion": ("LOST", "NOT_WRITTEN", "REJECTED", "UNKNOWN_OUTCOME", "fate_of", "may_write"),
     "extension": ("needs_approval", "request_of"),
     "joins": ("is_manifest", "lost", "makers", "manifest", "parts_of"),

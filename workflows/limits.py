@@ -38,6 +38,7 @@ MAX_BLOCKED: Final = 20  # Nodes that a report names as blocking
 MAX_EXPLAINED: Final = 500  # Nodes of which it is said why they share an activity
 MAX_WRITES: Final = 500  # of a run that its report has
 MAX_NAMED_WRITES: Final = 3  # in a sentence
+MAX_NAMED_CALLS: Final = 8  # in a sentence
 MAX_OUTPUTS: Final = 250  # Outputs that one call asks for: the manifests of so many joins are one payload
 MAX_PART_BYTES: Final = 1024 * 1024  # of an output in one reply, before it is packed
 MAX_CONTINUED_ID_CHARACTERS: Final = 1_000  # of the id of a workflow: the server takes no longer one

@@ -47,6 +47,7 @@ from sennit.activities.programs.values import Call, Ended, NotJson, Ref, Sleep, 
 from sennit.activities.programs.write_order import WriteOrder
 from sennit.activities.storage.artifacts import digest_of, encode, key_of
 from sennit.activities.toolbox.read_output import PART, SLEEP
+from sennit.workflows.plan.checking.calls import turn_rule_problems
 from sennit.workflows.plan.compile.execution_plan import KEY_CHARACTERS
 from sennit.workflows.plan.language.call_settings import CallSettings
 from sennit.workflows.plan.language.nodes import (
@@ -276,6 +277,7 @@ class Words:
         model: str | None = None,
         tools: Sequence[str] = (),
         max_turns: int = 8,
+        turn: Any = None,
         messages: Sequence[dict[str, Any]] = (),
         instructions: str = "",
         media: Any = (),
@@ -303,6 +305,8 @@ class Words:
         }
         if given := {name: value for name, value in settings.items() if value is not None}:
             fields["settings"] = given
+        if turn is not None and turn != "all":
+            fields["turn"] = turn
         if messages:
             fields["messages"] = messages
         if instructions:
@@ -316,6 +320,8 @@ class Words:
         if shown:
             fields = {**fields, "media": mapped(literal(shown), self._named)}
         node = made_node(LlmNode, id=self._next, kind="llm", prompt=text, **fields)
+        for problem in turn_rule_problems(node, ()) if node.turn_rule is not None else ():
+            raise Refused("ValueError", f"`turn` {problem.message}")
         self._wait(call, self._add_reader(node, call, key, prompt, tools))
 
     def _agent(

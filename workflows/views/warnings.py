@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 
-from sennit.workflows.limits import MAX_NAMED_WRITES, MAX_RUN_WARNINGS
+from sennit.workflows.limits import MAX_NAMED_CALLS, MAX_NAMED_WRITES, MAX_RUN_WARNINGS
 from sennit.workflows.messages.result import WriteLine
 from sennit.workflows.plan.language.text import format_names, one_line
 from sennit.workflows.plan.limits import MAX_CAUSE_CHARACTERS
+from sennit.workflows.plan.scheduling.cancellation import ANSWERED
 from sennit.workflows.plan.scheduling.completion import REJECTED
 from sennit.workflows.plan.scheduling.state import RunState
 from sennit.workflows.plan.scheduling.termination import lost_maps, unused_failures
@@ -13,10 +14,11 @@ from sennit.workflows.views.quote import budget_warnings
 
 
 def run_warnings(state: RunState) -> list[str]:
-    """Return the warnings of a run that follow from its state: its budget, failures that nothing uses, and writes that
-    a person has refused.
+    """Return the warnings of a run that follow from its state: its budget, failures that nothing uses, writes that a
+    person has refused, and calls that models have answered without.
     """
-    return [*budget_warnings(state), *_failures(state), *_refused(state)][:MAX_RUN_WARNINGS]
+    found = [*budget_warnings(state), *_failures(state), *_refused(state), *_answered_without(state)]
+    return found[:MAX_RUN_WARNINGS]
 
 
 def why_lost(state: RunState) -> str:
@@ -55,6 +57,20 @@ def _refused(state: RunState) -> list[str]:
     for unit, (kind, reason) in state.notes.items():
         if kind == REJECTED:
             warnings.append(f"the write `{state.shown(unit)}` was refused: {reason}")
+    return warnings
+
+
+def _answered_without(state: RunState) -> list[str]:
+    """Return the calls that were cancelled because their models had come to their answers, by these models."""
+    calls: dict[int, list[str]] = {}
+    for unit, note in state.notes.items():
+        if note == ANSWERED:
+            model = state.graph.model_of(unit)
+            calls.setdefault(model, []).append(f"`{state.shown(unit)}`")
+    warnings = []
+    for model, names in calls.items():
+        shown = format_names(names, MAX_NAMED_CALLS)
+        warnings.append(f"`{state.shown(model)}` has answered without {shown}: what still ran was cancelled")
     return warnings
 
 

@@ -9,7 +9,7 @@ from sennit.activities.programs.cpython.names import BEGUN
 from sennit.activities.programs.session import Counts, Session
 from sennit.activities.programs.values import Call, Ended, Sleep
 from sennit.activities.programs.words import Surroundings, Words
-from sennit.workflows.plan.language.nodes import AgentNode, GateNode, LlmNode, Node, ToolNode
+from sennit.workflows.plan.language.nodes import AgentNode, EndedCalls, GateNode, LlmNode, Node, ToolNode, TurnRule
 
 Fields = dict[str, Any]
 
@@ -74,6 +74,9 @@ def test_a_tools_arguments_are_bound_by_place_and_name(words: Words, args: Any, 
         ("llm", ("a",), {"tools": ["serch"]}, "ValueError", "did you mean `search`?"),
         ("llm", ("a",), {"tools": "search"}, "TypeError", "`tools` is a list"),
         ("llm", ("a",), {"max_turns": 99}, "ValueError", "llm: max_turns: "),
+        ("llm", ("a",), {"tools": ["search"], "turn": {"quorum": 0}}, "ValueError", "llm: turn.quorum: "),
+        ("llm", ("a",), {"tools": ["search"], "turn": "some"}, "ValueError", '"some" is not a valid `turn`; write all'),
+        ("llm", ("a",), {"turn": "first"}, "ValueError", "`turn` says when the next turn of a model with `tools` "),
         ("llm", ("a",), {"temperature": 3}, "ValueError", "llm: settings.temperature: "),
         ("llm", ("a",), {"effort": "huge"}, "ValueError", "llm: settings.effort: "),
         ("llm", ("a",), {"idle_timeout": 0}, "ValueError", "llm: `idle_timeout` is a number of seconds above 0, not 0"),
@@ -119,6 +122,19 @@ def test_a_model_gets_its_options(words: Words) -> None:
     assert node.prompt == "a\n\n$material_1"
     assert node.output_schema == {"type": "array", "items": {"type": "string"}}
     assert (node.role, node.model, node.tools, node.max_turns) == ("critic", "openai:x", ("search",), 3)
+
+
+def test_a_model_is_another_call_only_if_its_turns_do_not_wait_for_all(words: Words) -> None:
+    keys: list[str] = []
+    rules: list[TurnRule | None] = []
+    for turn in ({}, {"turn": None}, {"turn": "all"}, {"turn": {"quorum": 2}}):
+        session = words.session.model_copy(update={"counts": {}, "made": 0, "open": {}})
+        fresh = Words(session, Counts(session, []), words.around)
+        said(fresh, "llm", "a", tools=["search"], **turn)
+        keys += fresh.keys.values()
+        rules.append(only(fresh, LlmNode).turn_rule)
+    assert rules == [None, None, None, EndedCalls(quorum=2)]
+    assert keys[0] == keys[1] == keys[2] != keys[3]
 
 
 def test_a_model_that_is_shown_nothing_is_the_same_whether_that_is_said_or_not(words: Words) -> None:

@@ -95,13 +95,13 @@ def _turns(node: Node, work: ModelCall, inside: Where) -> Iterator[Problem]:
         message = f"a model with {has} cannot have a fallback node; use a fallback value or skip"
         yield Problem("instead", inside, message)
     if work.turn_rule is not None:
-        yield from _turn_rule(work, (*inside, "turn"))
+        yield from turn_rule_problems(work, (*inside, "turn"))
     if over == "reference" and work.max_turns < 2:
         message = "is 1, and a model that reads on needs a turn to answer; write 2 or more"
         yield Problem("limit", (*inside, "max_turns"), message)
 
 
-def _turn_rule(work: ModelCall, at: Where) -> Iterator[Problem]:
+def turn_rule_problems(work: ModelCall, at: Where) -> Iterator[Problem]:
     """Yield why a model cannot go on while some of its calls run."""
     if not work.tools:
         yield Problem("turn", at, "says when the next turn of a model with `tools` starts; this one calls none")

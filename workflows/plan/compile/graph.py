@@ -142,6 +142,13 @@ class Graph:
             node = self.specs[node].maker
         return node
 
+    def model_of(self, call: int) -> int:
+        """Return the model call in whose tool loop a call was made, by its first turn."""
+        node = self.specs[call].maker
+        while node in self.predecessor and self.specs[node].maker >= 0:
+            node = self.predecessor[node]
+        return node
+
     def _add(self, first: int) -> None:
         """Note the nodes from the number `first` on, and then their edges."""
         added = list(enumerate(self.specs[first:], first))

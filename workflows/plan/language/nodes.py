@@ -158,17 +158,20 @@ _RULE: TypeAdapter[TurnRule] = TypeAdapter(
 )
 
 
-def _turn(value: Any) -> Any:
-    """Read what people write about turns, or a further turn as the engine writes it. To wait for all calls is what a
-    loop does anyhow, so it is not noted.
-    """
+def parse_turn_rule(value: Any) -> TurnRule | None:
+    """Read what people write about turns; None for `all`, which a loop does anyhow. Raises ValidationError."""
     if value is None or value == "all":
         return None
+    return _RULE.validate_python(value)
+
+
+def _turn(value: Any) -> Any:
+    """Read what people write about turns, or a further turn as the engine writes it."""
     if isinstance(value, Turn):
         return value
     if isinstance(value, dict) and "number" in value:
         return Turn.model_validate(value)
-    return _RULE.validate_python(value)
+    return parse_turn_rule(value)
 
 
 class ChatTurn(Frozen):

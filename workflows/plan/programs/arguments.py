@@ -11,9 +11,10 @@ from pydantic import BaseModel, ValidationError
 from sennit.workflows.plan.checking.schemas import unknown_keywords
 from sennit.workflows.plan.language.call_settings import CallSettings
 from sennit.workflows.plan.language.limits import Limits
+from sennit.workflows.plan.language.nodes import parse_turn_rule
 from sennit.workflows.plan.language.problems import place_of
 from sennit.workflows.plan.language.text import did_you_mean, format_name, format_names, nearest_or_known
-from sennit.workflows.plan.language.validation_messages import describe_errors
+from sennit.workflows.plan.language.validation_messages import describe_error, describe_errors
 from sennit.workflows.plan.limits import MAX_ATTEMPTS
 from sennit.workflows.plan.programs.parsing import expression
 from sennit.workflows.plan.programs.sizes import Sizes
@@ -78,10 +79,11 @@ class Signature:
         return cls(tuple(properties), needed, len(properties), takes_any_name=is_open)
 
 
+_LOOP = "tools=(), max_turns=8, turn=None"
 _BEFORE = "messages=(), instructions=None, media=()"
 _SETTINGS = ", ".join(f"{name}=None" for name in (*CallSettings.model_fields, *SILENCES))
 SIGNATURES = {
-    "llm": f'prompt, *material, schema=None, role="worker", model=None, tools=(), max_turns=8, {_BEFORE}, {_SETTINGS}',
+    "llm": f'prompt, *material, schema=None, role="worker", model=None, {_LOOP}, {_BEFORE}, {_SETTINGS}',
     "agent": "goal, *, tools=None, budget=None, workspace=None",
     "ask": "question, *material, schema=None",
     "part": "ref, a=0, b=None",
@@ -274,6 +276,18 @@ class Arguments:
                 hint = did_you_mean(str(name.value), self.tools)
                 yield "name", name, f"there is no tool {format_name(str(name.value))}{hint}"
 
+    def _of_turn(self, value: ast.expr) -> Found:
+        """Check when the next turn of a model with tools starts, if that is written as it is."""
+        try:
+            written = ast.literal_eval(value)
+        except ValueError:
+            return  # it is worked out when the script runs
+        try:
+            parse_turn_rule(written)
+        except ValidationError as error:
+            _, sentence = describe_error(error.errors(include_url=False)[0])
+            yield "argument", value, f"`turn`: {sentence}"
+
     def _of_role(self, value: ast.expr) -> Found:
         if isinstance(value, ast.Constant) and value.value not in ROLES:
             yield "argument", value, f"`role` is one of {format_names(ROLES)}, not {str(value.value)!r:.40}"
@@ -438,6 +452,7 @@ _AMOUNTS: dict[str, tuple[Callable[[Any], bool], str]] = {
 _OF_KEYWORDS: dict[str, Callable[[Arguments, ast.expr], Found]] = {
     "tools": Arguments._of_tools,
     "role": Arguments._of_role,
+    "turn": Arguments._of_turn,
     "budget": Arguments._of_budget,
     "schema": Arguments._of_schema,
 }

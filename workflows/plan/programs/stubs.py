@@ -19,6 +19,7 @@ _LITERALS = (str, int, bool)
 _SCALARS = (*_LITERALS, float)
 _TYPES = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
 _LLM = 'role: _Role = "worker", model: str | None = None, tools: list[str] = [], max_turns: int = 8, '
+_LLM += 'turn: Literal["all", "first"] | dict[Literal["quorum"], int] | dict[Literal["after"], str] | None = None, '
 _LLM += 'messages: list[dict[str, str]] = [], instructions: str = "", media: Any = [], '
 _LLM += "max_tokens: int | None = None, temperature: float | None = None, top_p: float | None = None, "
 _LLM += "stop: str | list[str] | None = None, seed: int | None = None, "
