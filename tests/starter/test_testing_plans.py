@@ -143,3 +143,16 @@ def test_a_program_an_agent_and_a_map_have_their_fakes_too() -> None:
     }
     report = run_plan(plan, fakes)
     assert report.answer == {"each": ["of 1", "of 2"], "p": "of tides", "s": "Look at [given each]"}, report
+
+
+def test_a_model_whose_turns_do_not_wait_is_played_as_one_call() -> None:
+    """A fake stands for a whole loop, so its turns make no difference, but a wrong field does."""
+
+    def two(prompt: str = "", **_: Any) -> str:
+        return "Two."
+
+    node = {"id": "n", "kind": "llm", "prompt": "How much?", "tools": ["calculate"], "turn": {"quorum": 4}}
+    report = run_plan({"nodes": [node], "answer": "$n"}, {"llm": two})
+    assert (report.status, report.answer) == ("done", "Two.")
+    with pytest.raises(InvalidPlan, match=r"nodes\[0\].turn.quorum: must be at least 1, not 0"):
+        run_plan({"nodes": [{**node, "turn": {"quorum": 0}}], "answer": "$n"}, {"llm": two})

@@ -5,7 +5,16 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from sennit.workflows.plan.language import dependencies
-from sennit.workflows.plan.language.nodes import ModelCall, Node, Quorum, ToolCall
+from sennit.workflows.plan.language.limits import format_duration
+from sennit.workflows.plan.language.nodes import (
+    EndedCalls,
+    JoinNode,
+    ModelCall,
+    Node,
+    PassedTime,
+    Quorum,
+    ToolCall,
+)
 from sennit.workflows.plan.language.text import arguments_text, one_line
 from sennit.workflows.plan.limits import MAX_BAR_CHARACTERS, MAX_SUMMARY_BYTES, MAX_SUMMARY_CHARACTERS
 
@@ -23,10 +32,18 @@ _LOOKALIKES = {
 formulas between two `$`: so a sign can be neither left as it is nor escaped. No common font has another dollar sign."""
 
 
-def _policy_text(policy: Any) -> str:
-    if isinstance(policy, Quorum):
-        return f"quorum {policy.quorum}"
-    return str(policy)
+def _policy_text(node: JoinNode) -> str:
+    """Return when a join closes, in a few words."""
+    if node.turn is None:
+        if isinstance(node.policy, Quorum):
+            return f"quorum {node.policy.quorum}"
+        return str(node.policy)
+    rule = node.turn.rule
+    if isinstance(rule, EndedCalls):
+        return f"quorum {rule.quorum}"
+    if isinstance(rule, PassedTime):
+        return f"after {format_duration(rule.after)}"
+    return rule
 
 
 class Drawing(NamedTuple):
@@ -44,7 +61,7 @@ DRAWINGS: Final[Mapping[str, Drawing]] = {
     "program": Drawing("([", "])", lambda node: arguments_text(node.arguments)),
     "task": Drawing("([", "])", lambda _: ""),
     "map": Drawing("[[", "]]", lambda node: f"{' | '.join(map(what_of, node.do))} over {node.over}"),
-    "join": Drawing("{{", "}}", lambda node: f"{_policy_text(node.policy)} of {node.items or len(node.inputs)}"),
+    "join": Drawing("{{", "}}", lambda node: f"{_policy_text(node)} of {node.items or len(node.inputs)}"),
     "gate": Drawing("{", "}", lambda node: str(node.question)),
 }
 """How each kind of node is drawn, in text and in pictures."""
