@@ -130,7 +130,9 @@ class SourceTracer:
         if turn is not None:
             for reference in references_in(turn.results):
                 for call, place in self._behind(reference):
-                    traced.add("turn", "text", call, place)
+                    # Of a call that went on when the turn began, a later turn has read the result.
+                    if turn.rule is None or self._end_of(call) <= self._calls[number].began:
+                        traced.add("turn", "text", call, place)
         return _before(traced, number)
 
     def of_made(self, number: int, arguments: Any) -> Traced:

@@ -6,11 +6,13 @@ from typing import Any, cast
 
 import pytest
 
+from sennit.activities.nodes.binding import Unit
 from sennit.activities.runs import argument_sources
 from sennit.activities.runs.argument_sources import SourceTracer, leaves
 from sennit.activities.storage.learned import Marks
 from sennit.activities.storage.run_context import StoredPlan
 from sennit.workflows.messages.trajectory import CallEnded
+from sennit.workflows.plan.language.nodes import JoinNode, LlmNode, Turn
 
 
 class PlanOfNothing:
@@ -80,3 +82,34 @@ def test_a_key_that_is_a_value_is_not_kept() -> None:
         ("amount", "accounts.*.balance"),
         ("rights.*", ""),
     ]
+
+
+class PlanOfTurns:
+    """A model's first turn has called `a` and `b`; `t2` has begun when `a` had ended, and `t3` when `b` had, too."""
+
+    goal = "Find the open orders"
+    nodes = (
+        JoinNode(id="t1_all", kind="join", inputs=("a", "b"), policy="settled"),
+        JoinNode(id="t2_all", kind="join", inputs=("b",), policy="settled"),
+    )
+
+    def find(self, name: str) -> Any:
+        return next((node for node in self.nodes if node.id == name), None)
+
+
+@pytest.mark.parametrize(("rule", "before"), [("first", [0]), (None, [0, 1])])
+def test_a_turn_has_read_what_had_ended_when_it_began(rule: Any, before: list[int]) -> None:
+    """Of a turn that waits for all calls the plan says it, whatever the clocks of workers say."""
+    spans = {"a": (0, 10), "b": (0, 50), "t2": (20, 30), "t3": (60, 70)}
+    calls = [
+        CallEnded(node=name, began=began, millis=end - began, is_made=True) for name, (began, end) in spans.items()
+    ]
+    traced = SourceTracer(calls, cast("StoredPlan", PlanOfTurns()), Marks(b"key"))
+
+    def uses(number: int, name: str, results: str) -> list[int]:
+        turn = Turn(number=2, node="n", results=results, rule=rule)
+        node = LlmNode(id=name, kind="llm", prompt="Go on", tools=("search",), turn=turn)
+        return sorted(traced.of_written(number, node, Unit(name, None, 1)).uses)
+
+    assert uses(2, "t2", "$t1_all") == before
+    assert uses(3, "t3", "$t2_all") == [1]
