@@ -37,7 +37,7 @@ ORDER = (
     "sennit.workflows.plan.planner_format", "sennit.workflows.plan.compile", "sennit.workflows.plan.checking",
     "sennit.workflows.plan.programs", "sennit.workflows.plan.bundles", "sennit.workflows.plan.quotes",
     "sennit.workflows.plan.learning", "sennit.workflows.plan.edits", "sennit.workflows.plan.fusion",
-    "sennit.workflows.plan.scheduling",
+    "sennit.workflows.plan.scheduling", "sennit.workflows.plan.speculation",
     "sennit.workflows.limits", "sennit.workflows.messages",
     "sennit.workflows.drawing", "sennit.workflows.views", "sennit.workflows.run", "sennit.workflows",
     "sennit.activities.limits", "sennit.activities.sandbox.output_files", "sennit.activities.sandbox.folders",

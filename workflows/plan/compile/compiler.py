@@ -231,6 +231,9 @@ class PlanCompiler:
         spec.tool = work.tool
         spec.effect = tool.get("effect", "read")
         spec.typical = round(1000 * tool.get("typical", 0))
+        spec.early = tool.get("early", False)
+        if "fresh_for" in tool:
+            spec.fresh_for = round(1000 * tool["fresh_for"])
         spec.approval = spec.effect == "write" and self._approval == "writes"
         spec.attempts = READ_ATTEMPTS
         if spec.effect == "write" and not tool.get("idempotent"):

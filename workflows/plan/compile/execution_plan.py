@@ -19,6 +19,9 @@ KEY_CHARACTERS = 12
 GATHER_MILLIS = 120_000
 """What a map may take to put the values of its items together: thousands of reads of the store."""
 
+FRESH_MILLIS = 60_000
+"""How old an output may be of a call that was made early, where its tool says nothing else."""
+
 SHARED, EXCLUSIVE, APART = range(3)
 """How a lock is held: by many at once, by one alone, or by many at once that never share it with the first ones."""
 
@@ -113,6 +116,10 @@ class NodeSpec:
     tool: str = ""
     typical: int = 0
     """How long a call of the tool takes; 0 where nobody knows."""
+    early: bool = False
+    """Whether its call may be made before a person has decided on what comes before it."""
+    fresh_for: int = FRESH_MILLIS
+    """How old the output of a call made early may be."""
     page: str = ""
     """The plan where an activity finds a node that was added while the run went on; "" for the run's own plan."""
     maker: int = -1

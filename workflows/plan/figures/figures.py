@@ -10,6 +10,7 @@ from pydantic import Field
 
 from sennit.workflows.plan.figures.failures import class_of
 from sennit.workflows.plan.figures.record import Part, Record
+from sennit.workflows.plan.figures.speculated import Speculated
 from sennit.workflows.plan.language.limits import NO_USAGE, Usage, dollars
 from sennit.workflows.plan.language.validation_messages import Frozen
 from sennit.workflows.plan.limits import MAX_FIGURE_BRANCHES
@@ -51,6 +52,7 @@ class Figures(Frozen):
     failures: dict[str, int] = Field(default_factory=dict, description="by class")
     branches: tuple[BranchUsage, ...] = Field(default=(), description="the dearest first")
     branches_left_out: int = 0
+    speculation: Speculated | None = Field(default=None, description="calls made early, if there were any")
 
 
 def figures_of(record: Record) -> Figures:
@@ -85,6 +87,7 @@ def figures_of(record: Record) -> Figures:
         failures=_failures(record.parts),
         branches=tuple(branches[:MAX_FIGURE_BRANCHES]),
         branches_left_out=max(0, len(branches) - MAX_FIGURE_BRANCHES),
+        speculation=record.speculated,
     )
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Literal
 
+from sennit.workflows.plan.figures.speculated import Speculated
 from sennit.workflows.plan.language.limits import NO_USAGE, Usage
 
 PartKind = Literal["call", "subagent", "container"]
@@ -42,10 +43,12 @@ class Part:
 @dataclass(slots=True, frozen=True)
 class Record:
     """A run. `window` is the most activities that it had under way at once, `waited` for what its calls have waited in
-    milliseconds, and `asked` the times in which it waited for a person, in order.
+    milliseconds, and `asked` the times in which it waited for a person, in order. `speculated` is what has become of
+    its calls made early, if it has made any.
     """
 
     parts: tuple[Part, ...]
     window: int
     waited: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     asked: tuple[tuple[int, int], ...] = ()
+    speculated: Speculated | None = None

@@ -1,0 +1,512 @@
+"""A run that speculates comes to the same answers, and to the same effects, as one that does not."""
+
+import os
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from random import Random
+from typing import Any
+
+import pytest
+
+from sennit.workflows.plan.compile.execution_plan import EXCLUSIVE, SHARED, ExecutionPlan, NodeSpec
+from sennit.workflows.plan.compile.graph import Graph
+from sennit.workflows.plan.fusion.rules import Timings
+from sennit.workflows.plan.language.limits import NO_USAGE, Usage
+from sennit.workflows.plan.scheduling.events import (
+    Answered,
+    BudgetRaised,
+    Decision,
+    DrainStarted,
+    Event,
+    LedgerRead,
+    NodeEnded,
+    Outcome,
+    PlanReplaced,
+    RunStarted,
+    Start,
+    StopRequested,
+    TimeAdvanced,
+    Written,
+)
+from sennit.workflows.plan.scheduling.state import WAITING, RunState
+from sennit.workflows.plan.scheduling.step import step
+from sennit.workflows.plan.speculation.follower import Follower, Speculation
+from sennit.workflows.plan.speculation.speculator import Begin, Choice, Drop, Speculator
+
+SEEDS = range(int(os.environ.get("SENNIT_SEEDS", "400")))
+KINDS = ("a", "b", "")
+"""Kinds of resources; "" for a tool that names none."""
+
+
+def tool_spec(name: str, tool: str, kind: str, effect: str, needs: list[int], **more: Any) -> NodeSpec:
+    mode = EXCLUSIVE if effect == "write" else SHARED
+    locks = [(kind, mode)] if kind else []
+    return NodeSpec(name, "tool", needs=needs, reads=list(needs), tool=tool, effect=effect, locks=locks, **more)
+
+
+def random_plan(chance: Random) -> tuple[list[NodeSpec], list[Follower]]:
+    """Return nodes that read and write a few resources behind conditions and people, and what follows what."""
+    tools = {f"t{number}": chance.choice(KINDS) for number in range(4)}
+    specs: list[NodeSpec] = []
+    for number in range(chance.randint(3, 16)):
+        needs = sorted(chance.sample(range(number), min(number, chance.randint(0, 2))))
+        draw = chance.random()
+        if draw < 0.1:
+            specs.append(NodeSpec(f"n{number}", "gate", needs=needs, question="Go on?"))
+            continue
+        if draw < 0.2:
+            specs.append(NodeSpec(f"n{number}", "llm", needs=needs, reads=list(needs)))
+            continue
+        if draw < 0.27:
+            effect = chance.choice(("read", "write"))
+            specs.append(NodeSpec(f"n{number}", "agent", needs=needs, reads=list(needs), effect=effect))
+            continue
+        tool = chance.choice(list(tools))
+        effect = chance.choice(("read", "read", "pure", "write"))
+        spec = tool_spec(f"n{number}", f"{tool}_{effect}", tools[tool], effect, needs)
+        spec.skip_on_error = True
+        spec.early = chance.random() < 0.3
+        if number and chance.random() < 0.4:
+            _add_condition(spec, chance.randrange(number), chance)
+        specs.append(spec)
+    followers = []
+    for first in tools:
+        second = chance.choice(list(tools))
+        followers.append(follower(f"{first}_read", f"{second}_read", kind=tools[second], place=len(followers)))
+    return specs, followers
+
+
+def _add_condition(spec: NodeSpec, watched: int, chance: Random) -> None:
+    """Have a node wait for how another one ends, of which it reads nothing."""
+    if watched in spec.needs:
+        return
+    status = chance.choice(("succeeded", "failed"))
+    spec.watches = [watched]
+    spec.when = {"ref": "$x", "op": "eq", "value": status, "at": [watched, ":status"]}
+
+
+def follower(first: str, second: str, **more: Any) -> Follower:
+    known: dict[str, Any] = {"place": 0, "probability": 0.9, "millis": 1_000, "fresh_for": 60_000}
+    return Follower(first=first, second=second, queue="tools", timeout=30_000, **{**known, **more})
+
+
+@dataclass
+class Prefetched:
+    """A call that runs early in this world: its content key, and what it has read."""
+
+    key: str
+    value: str
+
+
+@dataclass
+class Life:
+    """One run in a world of resources. Without a speculator it makes each call when it comes up.
+
+    What a call takes is drawn by its node, so that ends have the same order whatever is used of early outputs.
+    """
+
+    seed: int
+    speculates: bool
+    values: dict[str, str] = field(default_factory=dict)
+    effects: list[str] = field(default_factory=list)
+    speculator: Speculator | None = None
+    state: RunState = field(init=False)
+
+    def __post_init__(self) -> None:
+        chance = Random(self.seed)
+        specs, followers = random_plan(chance)
+        answer = [len(specs) - 1]
+        self.state = RunState(
+            Graph(ExecutionPlan(specs, answer, "partial")),
+            window=chance.choice((1, 10, 30, 100)),
+            timings=Timings("off"),
+        )
+        self.versions = dict.fromkeys(KINDS, 0)
+        self.calendar: list[tuple[int, int, Any]] = []
+        self.count = 0
+        self.now = 0
+        self.prefetched: dict[int, Prefetched] = {}
+        self.asked: dict[int, None] = {}
+        self.early = Random(self.seed + 1)
+        if self.speculates:
+            self.speculator = Speculator(Speculation(followers=tuple(followers), branches=True))
+
+    def run(self) -> None:
+        self._take(RunStarted())
+        while self.calendar:
+            self.now, _, what = heappop(self.calendar)
+            if isinstance(what, tuple):
+                self._write(*what)
+            elif isinstance(what, int):
+                self._end_early(what)
+            else:
+                self._take(what)
+
+    def _after(self, millis: int, what: Any) -> None:
+        # Ends of early calls come between those of real ones, and move none of these.
+        self.count += 1
+        heappush(self.calendar, (self.now + millis, self.count, what))
+
+    def _take(self, event: Event) -> None:
+        speculator = self.speculator
+        if speculator is not None:
+            self._carry_out(speculator.before(self.state, event))
+        decisions: list[Decision] = step(self.state, event, self.now)
+        choices: list[Choice] = []
+        if speculator is not None:
+            choices = speculator.after(self.state, event, decisions)
+        for decision in decisions:
+            if isinstance(decision, Start):
+                for unit in decision.units:
+                    self._start(unit)
+        self._carry_out(choices)
+        for unit, status in self.state.status.items():
+            if status == WAITING and unit not in self.asked:
+                self.asked[unit] = None
+                self._after(10 * self._drawn(unit).randint(1, 900), Answered(unit, "yes"))
+
+    def _drawn(self, unit: int) -> Random:
+        return Random(f"{self.seed}/{unit}")
+
+    def _start(self, unit: int) -> None:
+        spec = self.state.spec_of(unit)
+        drawn = self._drawn(unit)
+        key = self._key(spec.tool, [self.values[self.state.path(node)] for node in spec.reads])
+        millis = 10 * drawn.randint(1, 400)
+        outcome = Outcome(digest=key)
+        if spec.effect == "write":
+            self._write(spec, "begin")
+            self._after(millis - 5, (spec, "end"))
+            if drawn.random() < 0.3:  # it fails, and takes effect all the same, some time
+                self._after(millis + drawn.randint(1, 3_000), (spec, "late"))
+                outcome = Outcome(error=("Failed", "it broke"))
+        if outcome.error is None:
+            self.values[spec.id] = self._used(unit, key) or self._read(spec.tool, key)
+            outcome = Outcome(digest=self.values[spec.id])
+        self._after(millis, NodeEnded(unit, self.state.generation[unit], outcome))
+
+    def _used(self, unit: int, key: str) -> str:
+        """Return what a real call takes over from an early one, "" if it is another call than all of these."""
+        if self.speculator is None:
+            return ""
+        usable = self.speculator.usable(self.state, unit, self.now)
+        for number in usable:
+            if self.prefetched[number].key == key:
+                self.speculator.used_by(number, 100, 1)
+                return self.prefetched[number].value
+        if usable:
+            self.speculator.used_by(None, 0, 0)
+        return ""
+
+    def _carry_out(self, choices: list[Choice]) -> None:
+        for choice in choices:
+            if isinstance(choice, Drop):
+                continue
+            call = choice.call
+            assert self.speculator is not None
+            self.speculator.has_begun(call.number)
+            spec = self.state.spec_of(call.unit)
+            inputs = [self.values[self.state.path(node)] for node in spec.reads]
+            if call.follower is not None:
+                inputs = [self.values[spec.id]]
+                if self.early.random() < 0.3:
+                    inputs.append("a poisoned pattern")
+            key = self._key(call.tool, inputs)
+            self.prefetched[call.number] = Prefetched(key, self._read(call.tool, key))
+            self._after(10 * self.early.randint(1, 300) + 1, call.number)
+
+    def _end_early(self, number: int) -> None:
+        assert self.speculator is not None
+        self.speculator.ended(number, NO_USAGE, has_output=self.early.random() < 0.9)
+
+    def _key(self, tool: str, inputs: list[str]) -> str:
+        return f"{tool}({','.join(inputs)})"[-200:]
+
+    def _read(self, tool: str, key: str) -> str:
+        """Return what a call gives now: a tool that names no resource may have read any."""
+        kinds = [spec.locks for spec in self.state.graph.specs if spec.tool == tool]
+        read = dict(self.versions)
+        if kinds and kinds[0]:
+            kind = kinds[0][0][0]
+            read = {kind: self.versions[kind], "": self.versions[""]}
+        return f"{key}@{sorted(read.items())}"[-200:]
+
+    def _write(self, spec: NodeSpec, phase: str) -> None:
+        """A write changes its resource when it begins and when it ends; a sub-agent, or one without, changes all."""
+        kinds = [name for name, _ in spec.locks] or list(KINDS)
+        for kind in kinds:
+            self.versions[kind] += 1
+        self.effects.append(f"{spec.id} {phase} {self.now}")
+
+
+@pytest.mark.parametrize("share", range(4))
+def test_a_run_that_speculates_ends_as_one_that_does_not(share: int) -> None:
+    made = hits = 0
+    for seed in SEEDS[share::4]:
+        calm = Life(seed, speculates=False)
+        eager = Life(seed, speculates=True)
+        calm.run()
+        eager.run()
+        assert eager.values == calm.values, f"SENNIT_SEEDS: seed {seed}"
+        assert eager.effects == calm.effects, f"SENNIT_SEEDS: seed {seed}"
+        assert eager.state.status == calm.state.status, f"SENNIT_SEEDS: seed {seed}"
+        assert eager.speculator is not None
+        made += eager.speculator.made
+        hits += eager.speculator.hits
+        assert eager.speculator.hits <= eager.speculator.made
+    assert made
+    assert hits, "nothing was used, so that nothing is shown"
+
+
+def run_of(*specs: NodeSpec, window: int = 100) -> RunState:
+    return RunState(Graph(ExecutionPlan(list(specs), [len(specs) - 1])), window=window, timings=Timings("off"))
+
+
+@dataclass
+class Desk:
+    """A run whose events a test gives one by one."""
+
+    state: RunState
+    speculator: Speculator
+
+    @classmethod
+    def of(cls, *specs: NodeSpec, window: int = 100, followers: tuple[Follower, ...] = ()) -> "Desk":
+        return cls(run_of(*specs, window=window), Speculator(Speculation(followers=followers, branches=True)))
+
+    def take(self, event: Event, now: int | None = None) -> list[Choice]:
+        choices = self.speculator.before(self.state, event)
+        decisions = step(self.state, event, now)
+        choices += self.speculator.after(self.state, event, decisions)
+        for choice in choices:
+            if isinstance(choice, Begin):
+                self.speculator.has_begun(choice.call.number)
+        return choices
+
+    def end(self, unit: int, *, now: int | None = None, more: bool = False, **outcome: Any) -> list[Choice]:
+        ended = Outcome(**{"digest": "0" * 40, **outcome})
+        return self.take(NodeEnded(unit, self.state.generation[unit], ended, more=more), now)
+
+
+def begun(choices: list[Choice]) -> list[str]:
+    return [choice.call.tool for choice in choices if isinstance(choice, Begin)]
+
+
+def dropped(choices: list[Choice]) -> list[int]:
+    return [choice.number for choice in choices if isinstance(choice, Drop)]
+
+
+def in_a_loop(*, followers: tuple[Follower, ...], window: int = 100, limits: dict[str, int] | None = None) -> Desk:
+    """Return a run in which a call has been made for a model that decides on the next one."""
+    look = tool_spec("look", "look", "", "read", [])
+    model = NodeSpec("m", "llm", needs=[0], reads=[0])
+    write = tool_spec("w", "write", "a", "write", [])
+    write.needs = [1]
+    desk = Desk.of(look, model, write, window=window, followers=followers)
+    if limits:
+        desk.take(BudgetRaised(limits))
+    desk.take(RunStarted())
+    return desk
+
+
+def test_a_call_that_usually_follows_begins_while_the_model_still_thinks() -> None:
+    desk = in_a_loop(followers=(follower("look", "fetch"), follower("look", "seldom", probability=0.4)))
+    assert begun(desk.end(0)) == ["fetch"]
+    assert desk.state.running == 1, "the model's turn has begun as well"
+
+
+def test_a_fast_call_is_not_worth_it() -> None:
+    assert begun(in_a_loop(followers=(follower("look", "fetch", millis=20),)).end(0)) == []
+
+
+def test_both_branches_begin_while_their_condition_is_open() -> None:
+    ask = NodeSpec("ask", "llm")
+    yes, no = (tool_spec(name, f"tool_{name}", "", "read", []) for name in ("yes", "no"))
+    for spec, value in ((yes, "succeeded"), (no, "failed")):
+        spec.watches = [0]
+        spec.when = {"ref": "$ask", "op": "eq", "value": value, "at": [0, ":status"]}
+    desk = Desk.of(ask, yes, no)
+    assert begun(desk.take(RunStarted())) == ["tool_yes", "tool_no"]
+    desk.end(0, now=900)
+    assert desk.speculator.usable(desk.state, 1, 1_000) == (1,), "and the one that is called may use its own"
+
+
+@pytest.mark.parametrize(("effect", "early", "begins"), [("pure", False, 1), ("read", False, 0), ("read", True, 1)])
+def test_behind_a_person_only_pure_calls_begin_and_those_that_say_so(effect: str, early: bool, begins: int) -> None:
+    gate = NodeSpec("g", "gate", question="Go on?")
+    call = tool_spec("c", "tool", "", effect, [])
+    call.needs = [0]
+    call.early = early
+    assert len(Desk.of(gate, call).take(RunStarted())) == begins
+
+
+def test_nothing_begins_behind_a_write_or_a_write_that_asks() -> None:
+    write = tool_spec("w", "write", "", "write", [])
+    call = tool_spec("c", "tool", "", "pure", [])
+    call.watches = [0]
+    call.when = {"ref": "$w", "op": "eq", "value": "succeeded", "at": [0, ":status"]}
+    assert Desk.of(write, call).take(RunStarted()) == []
+
+
+def test_a_write_that_begins_drops_what_it_may_change() -> None:
+    reads = (follower("look", "of_a", kind="a"), follower("look", "of_b", kind="b"), follower("look", "unknown"))
+    desk = in_a_loop(followers=reads)
+    assert begun(desk.end(0)) == ["of_a", "of_b", "unknown"]
+    assert dropped(desk.end(1)) == [1, 3], "the write has begun, and changes a"
+    assert [call.tool for call in desk.speculator.live.values()] == ["of_b"]
+
+
+def test_while_a_write_is_under_way_nothing_begins_that_it_may_change_and_after_a_failed_one_never() -> None:
+    write = tool_spec("w", "write", "", "write", [])
+    write.skip_on_error = True
+    first, second = (tool_spec(name, "look", "", "read", []) for name in ("x", "y"))
+    model = NodeSpec("m", "llm", needs=[1, 2], reads=[1, 2])
+    desk = Desk.of(write, first, second, model, followers=(follower("look", "fetch"),))
+    desk.take(RunStarted())
+    assert desk.end(1) == []
+    desk.end(0, digest=None, error=("Failed", "who knows what it has done"))
+    assert desk.end(2) == []
+
+
+def test_a_sub_agent_that_may_write_drops_everything() -> None:
+    look = tool_spec("look", "look", "", "read", [])
+    model = NodeSpec("m", "llm", needs=[0], reads=[0])
+    agent = NodeSpec("s", "agent", needs=[1], effect="write")
+    desk = Desk.of(look, model, agent, followers=(follower("look", "of_b", kind="b"),))
+    desk.take(RunStarted())
+    assert begun(desk.end(0)) == ["of_b"]
+    assert dropped(desk.end(1)) == [1]
+
+
+def test_an_output_is_not_used_when_it_is_too_old() -> None:
+    again = tool_spec("again", "fetch", "", "read", [])
+    desk = in_a_loop(followers=(follower("look", "fetch", fresh_for=2_000),))
+    desk.end(0, now=1_000)
+    desk.state.append([again])
+    assert desk.speculator.usable(desk.state, 3, 3_000) == (1,)
+    assert desk.speculator.usable(desk.state, 3, 3_001) == ()
+
+
+def test_a_call_that_a_person_has_started_over_uses_nothing() -> None:
+    desk = in_a_loop(followers=(follower("look", "look"),))
+    desk.end(0)
+    assert desk.speculator.usable(desk.state, 0, 1) == (), "it has been attempted"
+    desk.state.attempts[0] = 0
+    assert desk.speculator.usable(desk.state, 0, 1) == (1,)
+    desk.state.generation[0] = 2
+    assert desk.speculator.usable(desk.state, 0, 1) == ()
+
+
+def test_a_tenth_of_the_window_and_idle_places_only() -> None:
+    many = tuple(follower("look", f"f{number}") for number in range(12))
+    assert len(in_a_loop(followers=many).end(0)) == 8
+    assert len(in_a_loop(followers=many, window=30).end(0)) == 3
+    assert len(in_a_loop(followers=many, window=9).end(0)) == 0
+
+
+def test_real_work_takes_the_places_of_what_runs_early() -> None:
+    look = tool_spec("look", "look", "", "read", [])
+    model = NodeSpec("m", "llm", needs=[0], reads=[0])
+    work = [tool_spec(f"w{number}", "other", "", "read", []) for number in range(10)]
+    for spec in work:
+        spec.needs = [1]
+    desk = Desk.of(look, model, *work, window=10, followers=(follower("look", "fetch"),))
+    desk.take(RunStarted())
+    assert begun(desk.end(0)) == ["fetch"]
+    assert dropped(desk.end(1)) == [1]
+
+
+@pytest.mark.parametrize(
+    ("limits", "begins"),
+    [
+        ({"tokens": 1_000_000}, 1),
+        ({"tokens": 100}, 0),  # it is nearly used up by what is under way
+        ({"cost": 1_000_000_000}, 0),  # nobody knows what a call of a tool costs
+        ({"nodes": 9}, 0),  # one call more than a tenth of it
+        ({"nodes": 100}, 1),
+    ],
+)
+def test_a_tenth_of_the_budget_at_most_and_nothing_without_a_price(limits: dict[str, int], begins: int) -> None:
+    desk = in_a_loop(followers=(follower("look", "fetch"),), limits=limits)
+    assert len(begun(desk.end(0, usage=Usage(input_tokens=95)))) == begins
+
+
+def test_what_speculation_has_used_is_bounded_by_a_tenth_too() -> None:
+    look, other = (tool_spec(name, "look", "", "read", []) for name in ("x", "y"))
+    model = NodeSpec("m", "llm", needs=[0, 1], reads=[0, 1])
+    desk = Desk.of(look, other, model, followers=(follower("look", "fetch"),))
+    desk.take(BudgetRaised({"tokens": 1_000_000}))
+    desk.take(RunStarted())
+    assert begun(desk.end(0)) == ["fetch"]
+    desk.speculator.ended(1, Usage(input_tokens=100_001), has_output=True)
+    assert desk.end(1) == []
+
+
+@pytest.mark.parametrize("event", [StopRequested("cancelled"), DrainStarted()])
+def test_a_run_that_ends_or_continues_as_new_drops_what_runs(event: Event) -> None:
+    desk = in_a_loop(followers=(follower("look", "fetch"),))
+    desk.end(0)
+    assert dropped(desk.take(event)) == [1]
+    figures = desk.speculator.figures
+    assert figures is not None
+    assert (figures.calls, figures.hits, figures.wasted) == (1, 0, 1)
+
+
+def test_another_plan_lets_go_of_everything() -> None:
+    desk = in_a_loop(followers=(follower("look", "fetch"),))
+    desk.end(0)
+    desk.speculator.ended(1, NO_USAGE, has_output=True)
+    desk.take(PlanReplaced(Graph(ExecutionPlan([tool_spec("z", "fetch", "", "read", [])], [0]))))
+    assert desk.speculator.live == {}
+
+
+def test_after_a_reset_that_has_forgotten_writes_nothing_begins_and_nothing_is_used() -> None:
+    desk = in_a_loop(followers=(follower("look", "fetch"),))
+    desk.take(LedgerRead((Written("w", "", 1, "made"),)))
+    assert desk.end(0) == []
+
+
+def test_the_choice_does_not_depend_on_how_workflow_tasks_were_joined() -> None:
+    """Two ends in tasks of their own, and in one task: with the event behind them that starts what has become ready."""
+
+    def run() -> Desk:
+        specs = [tool_spec(name, "look", "", "read", []) for name in ("x", "y")]
+        model = NodeSpec("m", "llm", needs=[0, 1], reads=[0, 1])
+        desk = Desk.of(*specs, model, window=10, followers=(follower("look", "fetch"), follower("look", "more")))
+        desk.take(RunStarted())
+        return desk
+
+    apart, joined = run(), run()
+    one = apart.end(0) + apart.end(1)
+    other = joined.end(0, more=True) + joined.end(1, more=True) + joined.take(TimeAdvanced())
+    assert [vars_of(choice) for choice in one] == [vars_of(choice) for choice in other] != []
+
+
+def vars_of(choice: Choice) -> tuple[Any, ...]:
+    if isinstance(choice, Begin):
+        return ("begin", choice.call.number, choice.call.unit, choice.call.tool)
+    return ("drop", choice.number)
+
+
+def test_hits_misses_waste_and_time_saved_are_counted() -> None:
+    desk = in_a_loop(followers=(follower("look", "fetch"), follower("look", "other")))
+    desk.end(0)
+    desk.speculator.ended(1, NO_USAGE, has_output=True)
+    desk.speculator.used_by(1, 2_000, 30)
+    desk.speculator.used_by(1, 2_000, 30)  # a second call that is the same counts once
+    desk.speculator.used_by(None, 0, 0)
+    figures = desk.speculator.figures
+    assert figures is not None
+    assert (figures.calls, figures.hits, figures.wasted, figures.missed) == (2, 1, 1, 1)
+    assert (figures.saved_ms, figures.accuracy) == (1_970, 0.5)
+
+
+def test_a_run_that_called_nothing_early_has_no_figures_of_it() -> None:
+    assert in_a_loop(followers=()).speculator.figures is None
+
+
+def test_a_call_that_failed_early_is_not_offered() -> None:
+    desk = in_a_loop(followers=(follower("look", "fetch"),))
+    desk.end(0)
+    desk.speculator.ended(1, NO_USAGE, has_output=False)
+    desk.state.append([tool_spec("again", "fetch", "", "read", [])])
+    assert desk.speculator.usable(desk.state, 3, 1) == ()

@@ -1,0 +1,36 @@
+"""Calls that usually follow another, as a run is told of them: by names and numbers, without any value."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from sennit.workflows.plan.language.validation_messages import Frozen
+from sennit.workflows.plan.speculation.limits import MAX_FOLLOWERS
+
+
+class Follower(Frozen):
+    """A call of the tool `second` that has followed a call of `first`, with arguments made as the mapping at a `place`
+    of the patterns says. `kind` is that of the resource which it reads, "" for an unknown one. Times are milliseconds.
+    """
+
+    first: str
+    second: str
+    place: int = Field(ge=0)
+    probability: float = Field(ge=0, le=1)
+    millis: int = Field(default=0, ge=0)
+    """How long the second call usually takes."""
+    effect: Literal["pure", "read"] = "read"
+    kind: str = ""
+    queue: str
+    timeout: int = Field(gt=0)
+    fresh_for: int = Field(ge=0)
+
+
+class Speculation(Frozen):
+    """That a run may speculate. `patterns` names the artifact with the mappings of its followers, and `branches` says
+    whether it also makes the calls of branches early.
+    """
+
+    patterns: str = ""
+    followers: tuple[Follower, ...] = Field(default=(), max_length=MAX_FOLLOWERS)
+    branches: bool = False

@@ -1,0 +1,18 @@
+"""How much a run speculates at most, and from when on."""
+
+from typing import Final
+
+THRESHOLD: Final = 0.5
+"""The least probability with which a call is expected to be made."""
+KNOWN_RUNS: Final = 20
+"""So many runs of a tenant, and calls of a pair's first tool, must be known, unless a run asks for speculation."""
+MAX_LIVE: Final = 8
+"""Of calls made early that nothing has used yet."""
+SHARE: Final = 10
+"""One part in so many of the window, and of each limit of the budget, may go to speculation."""
+MAX_FOLLOWERS: Final = 64
+"""Rows of patterns that a run is given, and mappings of arguments in them: the most probable."""
+SLOW_MILLIS: Final = 100
+"""A faster call is not worth an activity of its own."""
+MAX_WALKED: Final = 64
+"""Nodes in front of one that are looked at to learn what it waits for."""

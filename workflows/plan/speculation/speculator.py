@@ -1,0 +1,382 @@
+"""Which calls a run makes early, and which of these a real call may use: decided by the order of the run's events.
+
+The speculator stands beside the scheduler. It reads the state behind each step and changes nothing of it, so that a run
+decides the same with and without it. It reads no clock to decide what starts: a choice is made once, for one end, with
+the state as it is behind that end, and never again. So it does not depend on how workflow tasks were joined.
+
+No output is used that could be stale. A call starts early only while no write is under way that it might see, and what
+has started is dropped when such a write begins. Only the age of an output is a matter of time.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from sennit.workflows.plan.compile.execution_plan import NodeSpec
+from sennit.workflows.plan.figures.speculated import Speculated, speculated
+from sennit.workflows.plan.language.limits import NO_USAGE, Usage
+from sennit.workflows.plan.scheduling.events import (
+    Decision,
+    Event,
+    LedgerRead,
+    NodeEnded,
+    PlanReplaced,
+    ProgramEdited,
+    RunStarted,
+    Start,
+    TimeAdvanced,
+)
+from sennit.workflows.plan.scheduling.state import ENDED, PENDING, SUCCEEDED, RunState
+from sennit.workflows.plan.speculation.follower import Follower, Speculation
+from sennit.workflows.plan.speculation.limits import MAX_LIVE, MAX_WALKED, SHARE, SLOW_MILLIS, THRESHOLD
+from sennit.workflows.plan.speculation.writes import ANYTHING, WritesUnderWay, conflicts, resource_kinds
+
+BRANCH: float = 0.5
+"""The probability of a branch, of which nobody knows whether its condition will hold."""
+
+
+@dataclass(slots=True)
+class EarlyCall:
+    """A call that is made early: of what is expected behind the end of `unit`, or of `unit` itself."""
+
+    number: int
+    unit: int
+    generation: int
+    tool: str
+    kind: str
+    """The kind of resource that it reads."""
+    fresh_for: int
+    millis: int
+    """How long it usually takes; 0 where nobody knows."""
+    follower: Follower | None = None
+    status: Literal["chosen", "running", "ready"] = "chosen"
+    """Real calls that begin in the same moment do not wait for one that is only chosen."""
+    began: int = 0
+
+
+@dataclass(slots=True)
+class Begin:
+    """Make a call early."""
+
+    call: EarlyCall
+
+
+@dataclass(slots=True)
+class Drop:
+    """Cancel a call that runs early: what it gives is not used."""
+
+    number: int
+
+
+Choice = Begin | Drop
+
+
+@dataclass(slots=True)
+class Speculator:
+    """Decides what one run calls early. `live` has the calls that run or whose outputs may still be used, by number."""
+
+    speculation: Speculation
+    made: int = 0
+    hits: int = 0
+    missed: int = 0
+    saved: int = 0
+    used: Usage = NO_USAGE
+    writes: WritesUnderWay = field(default_factory=WritesUnderWay)
+    live: dict[int, EarlyCall] = field(default_factory=dict)
+    is_stopped: bool = False
+    """Whether the run has written what it does not remember, or follows another plan now."""
+    _chosen_for: dict[tuple[int, int], None] = field(default_factory=dict)
+    _undecided: list[int] = field(default_factory=list)
+    """Units that have ended, and for whose followers the choice comes behind the starts of this step."""
+
+    def before(self, state: RunState, event: Event) -> list[Choice]:
+        """Return what is to be done before the scheduler takes an event."""
+        # Behind the ends of one task comes an event that starts what they have made ready.
+        if isinstance(event, TimeAdvanced):
+            return []
+        return self._choose(state)
+
+    def after(self, state: RunState, event: Event, decisions: Sequence[Decision]) -> list[Choice]:
+        """Return what is to be done once the scheduler has taken an event, and has decided this."""
+        choices: list[Choice] = []
+        if isinstance(event, NodeEnded):
+            self.writes.end(event)
+        elif isinstance(event, LedgerRead):
+            self.is_stopped |= self.writes.forget_nothing(event)
+        elif isinstance(event, PlanReplaced | ProgramEdited):
+            choices += self._drop_all()
+        choices += self._give_way_to_writes(state, decisions)
+        choices += self._give_way_to_work(state)
+
+        self._note(state, event)
+        is_last = not (isinstance(event, NodeEnded) and event.more)
+        if is_last:
+            choices += self._choose(state)
+        return choices
+
+    def has_begun(self, number: int) -> None:
+        """Take that a call is under way which was to begin early."""
+        self.live[number].status = "running"
+
+    def ended(self, number: int, usage: Usage, *, has_output: bool) -> None:
+        """Take the end of a call that was made early."""
+        self.used = self.used.plus(usage)
+        call = self.live.get(number)
+        if call is None:
+            return
+        if has_output:
+            call.status = "ready"
+        else:
+            del self.live[number]
+
+    def usable(self, state: RunState, unit: int, now: int) -> tuple[int, ...]:
+        """Return which early calls a real call that starts now may use, if they are the same call: by their numbers."""
+        spec = state.spec_of(unit)
+        is_first = state.generation[unit] == 1 and not state.attempts[unit]
+        if not is_first or not _is_speculative(state, unit) or self.is_stopped:
+            return ()
+        found = []
+        for call in self.live.values():
+            is_fresh = now - call.began <= call.fresh_for
+            if call.tool == spec.tool and call.status != "chosen" and is_fresh:
+                found.append(call.number)
+        return tuple(found)
+
+    def used_by(self, number: int | None, millis: int, took: int) -> None:
+        """Take that a real call has used an early one, which has taken `millis`, in the time `took`; or none of those
+        that it was offered.
+        """
+        if number is None:
+            self.missed += 1
+        elif self.live.pop(number, None) is not None:
+            self.hits += 1
+            self.saved += max(0, millis - took)
+
+    @property
+    def figures(self) -> Speculated | None:
+        """What speculation has come to; None if nothing was called early."""
+        return speculated(self.made, self.hits, self.missed, self.saved)
+
+    # what is given up
+
+    def _drop_all(self) -> list[Choice]:
+        dropped = list(self.live.values())
+        self.live.clear()
+        self._undecided.clear()
+        return _cancelled(dropped)
+
+    def _give_way_to_writes(self, state: RunState, decisions: Sequence[Decision]) -> list[Choice]:
+        """Drop what a write that begins may change, or needs the lock of."""
+        written: dict[str, None] = {}
+        for decision in decisions:
+            if isinstance(decision, Start):
+                written |= dict.fromkeys(self.writes.begin(state, decision))
+        stale = [call for call in self.live.values() if conflicts(call.kind, tuple(written))]
+        for call in stale:
+            del self.live[call.number]
+        return _cancelled(stale)
+
+    def _give_way_to_work(self, state: RunState) -> list[Choice]:
+        """Drop what runs in a place that real work needs: the latest first."""
+        running = self._running
+        room = max(0, state.window - state.activities)
+        if state.ended or state.draining:
+            room = 0
+        surplus = running[room:]
+        for call in surplus:
+            del self.live[call.number]
+        return _cancelled(surplus)
+
+    # what is chosen
+
+    def _note(self, state: RunState, event: Event) -> None:
+        """Note the units behind which something may be called early."""
+        if isinstance(event, NodeEnded) and state.status.get(event.unit) == SUCCEEDED:
+            if (event.unit, event.generation) not in self._chosen_for:
+                self._chosen_for[event.unit, event.generation] = None
+                self._undecided.append(event.unit)
+        elif isinstance(event, RunStarted):
+            self._undecided.append(-1)
+
+    def _choose(self, state: RunState) -> list[Choice]:
+        """Return the calls that begin early behind the units that have ended."""
+        choices: list[Choice] = []
+        ended = self._undecided
+        self._undecided = []
+        for unit in ended:
+            expected: list[EarlyCall] = []
+            if unit >= 0:
+                expected += self._followers(state, unit)
+            if self.speculation.branches and THRESHOLD <= BRANCH:
+                expected += self._branches(state, unit)
+            for call in expected:
+                if self._may_begin(state, call):
+                    self._make_room()
+                    self.made += 1
+                    call.number = self.made
+                    call.began = state.now
+                    self.live[call.number] = call
+                    choices.append(Begin(call))
+        return choices
+
+    def _followers(self, state: RunState, unit: int) -> list[EarlyCall]:
+        """Return the calls that usually follow one that has ended, where a model or a script decides what follows."""
+        spec = state.spec_of(unit)
+        if state.is_item(unit) or unit in state.taken_over or not _leads_to_a_choice(state, unit):
+            return []
+        expected = []
+        for follower in self.speculation.followers:
+            if follower.first != spec.tool or follower.probability < THRESHOLD or follower.millis < SLOW_MILLIS:
+                continue
+            call = EarlyCall(
+                number=0,
+                unit=unit,
+                generation=state.generation[unit],
+                tool=follower.second,
+                kind=follower.kind,
+                fresh_for=follower.fresh_for,
+                millis=follower.millis,
+                follower=follower,
+            )
+            expected.append(call)
+        return expected
+
+    def _branches(self, state: RunState, unit: int) -> list[EarlyCall]:
+        """Return the calls that wait for nothing but a decision, since this unit has given what they read; with -1,
+        those that read nothing.
+        """
+        if unit < 0:
+            waiting = [node for node, spec in enumerate(state.graph.specs) if not spec.reads]
+        elif state.is_item(unit):
+            waiting = []
+        else:
+            waiting = [node for node in state.graph.consumers[unit] if unit in state.graph.specs[node].reads]
+        return [_early(state, node) for node in waiting if _waits_for_a_decision(state, node)]
+
+    def _may_begin(self, state: RunState, call: EarlyCall) -> bool:
+        """Whether there is an idle place for a call now, and what it reads is not written."""
+        is_over = state.ended or state.draining or state.parked or self.is_stopped
+        if is_over or self.writes.conflict(call.kind):
+            return False
+        running = len(self._running)
+        if running >= min(MAX_LIVE, state.window // SHARE) or state.activities + running >= state.window:
+            return False
+        return self._is_within_budget(state)
+
+    def _is_within_budget(self, state: RunState) -> bool:
+        """Whether speculation may use more of the budget. Nobody knows what a call of a tool will cost."""
+        budget = state.budget
+        if budget is None:
+            return True
+        if "cost" in budget.limits:
+            return False
+        own = {"tokens": self.used.tokens, "calls": self.used.calls, "nodes": self.made + 1}
+        for name, limit in budget.limits.items():
+            taken = getattr(budget.spent, name) + getattr(budget.held, name)
+            is_nearly_used_up = taken * SHARE >= limit * (SHARE - 1)
+            if is_nearly_used_up or own.get(name, 0) * SHARE > limit:
+                return False
+        return True
+
+    def _make_room(self) -> None:
+        """Let go of the oldest output that nothing has used, if there are as many as there may be."""
+        ready = [call for call in self.live.values() if call.status == "ready"]
+        if len(self.live) >= MAX_LIVE and ready:
+            del self.live[ready[0].number]
+
+    @property
+    def _running(self) -> list[EarlyCall]:
+        return [call for call in self.live.values() if call.status != "ready"]
+
+
+def _cancelled(calls: Sequence[EarlyCall]) -> list[Choice]:
+    return [Drop(call.number) for call in calls if call.status != "ready"]
+
+
+def _is_speculative(state: RunState, unit: int) -> bool:
+    """Whether a unit is a call that may be made early: of a tool that only reads, and about which nobody is asked."""
+    spec = state.spec_of(unit)
+    is_call = state.kind_of(unit) == "tool" and bool(spec.tool)
+    return is_call and spec.effect in ("pure", "read") and not spec.approval and unit not in state.answers
+
+
+def _leads_to_a_choice(state: RunState, unit: int) -> bool:
+    """Whether a model with tools, or a script, may decide on the next call once this one has ended."""
+    spec = state.spec_of(unit)
+    if not _is_speculative(state, unit):
+        return False
+    if spec.maker >= 0:
+        return True
+    readers = state.graph.consumers[unit]
+    return any(state.graph.specs[node].kind in ("llm", "program") for node in readers)
+
+
+def _waits_for_a_decision(state: RunState, node: int) -> bool:
+    """Whether a node has all that it reads, and waits for its condition, or for a person. Behind a person stand only
+    calls that are `pure`, or whose tools say that they may be made `early`.
+    """
+    spec = state.graph.specs[node]
+    is_waiting = state.status[node] == PENDING and state.generation[node] == 1
+    if not is_waiting or not _is_speculative(state, node) or spec.is_successor:
+        return False
+    if any(state.status[source] != SUCCEEDED for source in spec.reads):
+        return False
+    if 0 < spec.typical < SLOW_MILLIS:
+        return False
+    before = _open_before(state, node)
+    if not before:
+        return False
+    asks = False
+    for earlier in before:
+        other = state.graph.specs[earlier]
+        if _may_write_later(other):  # then the call would only be dropped again
+            return False
+        asks |= other.kind == "gate" or other.approval
+    if asks:
+        return spec.effect == "pure" or spec.early
+    return spec.when is not None
+
+
+def _may_write_later(spec: NodeSpec) -> bool:
+    """Whether a node that has not ended may write. A program says so only by what its script calls."""
+    if spec.kind == "program":
+        return True
+    parts = (spec, *spec.stages)
+    return spec.kind in ("tool", "agent", "map") and any(part.effect == "write" for part in parts)
+
+
+def _open_before(state: RunState, node: int) -> list[int]:
+    """Return the nodes that have to end before this one can start; none if they are too many to be looked at."""
+    found: dict[int, None] = {}
+    waiting = [node]
+    while waiting:
+        later = waiting.pop()
+        for earlier in (*state.graph.deps[later], *state.graph.specs[later].inputs):
+            if state.status[earlier] not in ENDED and earlier not in found:
+                found[earlier] = None
+                waiting.append(earlier)
+        if len(found) > MAX_WALKED:
+            return []
+    return list(found)
+
+
+def _early(state: RunState, node: int) -> EarlyCall:
+    """Return the call of a node, as it is made early."""
+    spec = state.graph.specs[node]
+    return EarlyCall(
+        number=0,
+        unit=node,
+        generation=state.generation[node],
+        tool=spec.tool,
+        kind=_kind(spec),
+        fresh_for=spec.fresh_for,
+        millis=spec.typical,
+    )
+
+
+def _kind(spec: NodeSpec) -> str:
+    """Return the kind of resource that a call reads; one without locks may read anything."""
+    kinds = resource_kinds(spec)
+    if len(kinds) != 1:
+        return ANYTHING
+    return kinds[0]
