@@ -30,6 +30,7 @@ from sennit.activities.nodes.error_mapping import (
 )
 from sennit.activities.nodes.group import GroupRun
 from sennit.activities.nodes.in_flight import worker_stops
+from sennit.activities.nodes.prefetch import Prefetcher
 from sennit.activities.nodes.runner import NodeRunner
 from sennit.activities.nodes.server_time import millis_now, seconds_now
 from sennit.activities.nodes.short_calls import AdvanceAlone
@@ -54,6 +55,7 @@ from sennit.activities.runs.planner import Planner, PlanStreamer
 from sennit.activities.runs.pollers import QueueWorkers
 from sennit.activities.runs.prepare import RunPreparer
 from sennit.activities.runs.quota import QuotaRule, ended_runs
+from sennit.activities.runs.speculation import SpeculateChoice, SpeculationRule
 from sennit.activities.runs.trajectory import LearnChoice, RunNoter
 from sennit.activities.storage.artifacts import StoreUnavailable
 from sennit.activities.storage.documents import DocumentRule
@@ -79,6 +81,7 @@ from sennit.workflows.messages.contracts import (
     PlanCall,
     PlanDraft,
     PlanResult,
+    PrefetchReply,
     PrepareCall,
     PreparedAgents,
     PreparedRun,
@@ -93,6 +96,7 @@ from sennit.workflows.messages.node_calls import (
     GroupCall,
     LlmNodeCall,
     NodeCall,
+    PrefetchCall,
     ProgramNodeCall,
     ToolNodeCall,
     WriteNodeCall,
@@ -139,13 +143,14 @@ class Activities:
         slots: int | None = None,
         learn: LearnChoice = "off",
         plan_hints: bool = False,
+        speculate: SpeculateChoice = "asked",
     ) -> None:
         """Open the stores. Without `models` there are the offline rules; `approval` is the least that any run has,
         `rules` decide about its writes before a person is asked, `budgets` bound what a run may spend, and the `quota`
         what all runs of the namespace may. With more than 250 `slots`, so many plain functions run at once. `learn`
-        says whether it is noted what runs have called, and `plan_hints` whether planners are told of it. Whether the
-        artifact store is there shows when it is used. Raises OSError for the index, or StoreUnavailable for wrong
-        settings of a bucket.
+        says whether it is noted what runs have called, and `plan_hints` whether planners are told of it; `speculate`
+        says which runs may make calls early. Whether the artifact store is there shows when it is used. Raises OSError
+        for the index, or StoreUnavailable for wrong settings of a bucket.
         """
         self.store = open_store(places.artifacts)
         self._store = store = PatientStore(self.store, _patience, _missed)
@@ -198,6 +203,8 @@ class Activities:
             self._timings,
             rules or ApprovalRules(),
         )
+        self._speculation = SpeculationRule(self._learned, self._library, speculate)
+        self._prefetcher = Prefetcher(self._nodes, self._learned)
         self._agents = AgentPreparer(self._nodes, self._preparer)
 
     def load_prices(self) -> None:
@@ -247,11 +254,13 @@ class Activities:
         ]
         of_agents: list[Callable[..., Any]] = [self.prepare_agents, self.answers]
         of_runs: list[Callable[..., Any]] = [self.prepare, self.take_place, self.ended_runs, self.note_run]
-        return [*of_runs, *of_agents, self.outputs, self.dry_run, self.group, *short, *nodes]
+        of_tools: list[Callable[..., Any]] = [self.group, self.prefetch]
+        return [*of_runs, *of_agents, self.outputs, self.dry_run, *of_tools, *short, *nodes]
 
     def sandbox(self) -> list[Callable[..., Any]]:
         """Return the activities of the sandbox queue."""
-        return [self.group, self._node_activity(contracts.TOOL), self._node_activity(contracts.WRITE)]
+        nodes = [self._node_activity(contracts.TOOL), self._node_activity(contracts.WRITE)]
+        return [self.group, self.prefetch, *nodes]
 
     def llm(self) -> list[Callable[..., Any]]:
         """Return the activities of a model provider's queue."""
@@ -288,6 +297,9 @@ class Activities:
             rules |= {"budget": budget, "bounds": bounds}
         if self._learn != "off" and not call.request.depth:
             rules["learns"] = True
+        speculation = await _typed(self._speculation.of(run_prefix, call.request, prepared.run_context))
+        if speculation is not None:
+            rules["speculation"] = speculation
         return await self._with_workers(prepared.model_copy(update=rules))
 
     @activity.defn(name=contracts.PREPARE_AGENTS.name)
@@ -500,6 +512,13 @@ class Activities:
             reason = f"{kind_of(error)}: {message_of(error)}"
             log.warning("the advance of a program behind `%s` has failed, and is made again alone: %s", path, reason)
             return ()
+
+    @activity.defn(name=contracts.PREFETCH.name)
+    async def prefetch(self, call: PrefetchCall) -> PrefetchReply:
+        """Make a call early that only reads. Its run does not depend on it."""
+        attempts = Attempts.of_this_activity()
+        with beating(attempts.beat):
+            return await _typed(self._prefetcher.make(_run_prefix(call.run), call, attempts), attempts)
 
     @activity.defn(name=contracts.GROUP.name)
     async def group(self, call: GroupCall) -> GroupReply:

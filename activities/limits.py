@@ -22,6 +22,7 @@ MAX_BLANKS: Final = 4 * 1024
 lines for ever; deep tables and code have some hundreds.
 """
 MAX_BODY_BYTES: Final = 16 * 1024 * 1024  # of one artifact: workers hold several in memory at once
+MAX_EARLY_BYTES: Final = 2**20  # Of what a call gives that was made early: nobody has asked for it yet
 MAX_BYTES_BEFORE_REPLY: Final = 256 * 1024
 """Of blanks and comments before the first event of a model's reply. Servers send a few bytes a second to show that they
 live; each byte may be a chunk of its own, and takes some 30 microseconds then.

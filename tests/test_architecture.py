@@ -116,6 +116,7 @@ never raise one. The goals are 11.2, 20, 25 and 20."""
 CATCHERS = {
     "activities/definitions.py": 2,
     "activities/nodes/effect_ledger.py": 1,
+    "activities/nodes/prefetch.py": 1,  # nobody has asked for what is called early
     "activities/nodes/runner.py": 1,  # what a call beside others has used is told whatever it failed with
     "activities/programs/cpython/failures.py": 2,  # a script's own classes do what they like, in its own process
     "activities/programs/cpython/session.py": 1,
@@ -130,7 +131,7 @@ CATCHERS = {
     "sennit/testing/program.py": 1,
     "workers/trial.py": 1,
     "workflows/agent_run.py": 1,  # figures are told beside the answer, and must not hold it up
-    "workflows/run/engine.py": 1,
+    "workflows/run/engine.py": 2,  # a run does not depend on what is called early
 }
 """Where everything is caught, and how often: at the boundaries where anything may arrive."""
 

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 from sennit.activities.providers.settings import ModelSettings
 from sennit.activities.runs.budgets import TenantLimits, tenant_limits
 from sennit.activities.runs.quota import quota_limits
+from sennit.activities.runs.speculation import SpeculateChoice
 from sennit.activities.runs.trajectory import LearnChoice
 from sennit.activities.sandbox import SandboxChoice
 from sennit.activities.storage.artifacts import StoreUnavailable
@@ -164,6 +165,7 @@ class WorkerSettings:
     sandbox: Annotated[SandboxChoice, "SENNIT_SANDBOX", _choice(get_args(SandboxChoice))] = "auto"
     learn: Annotated[LearnChoice, "SENNIT_LEARN", _choice(get_args(LearnChoice))] = "off"
     plan_hints: Annotated[HintChoice, "SENNIT_PLAN_HINTS", _choice(get_args(HintChoice))] = "off"
+    speculate: Annotated[SpeculateChoice, "SENNIT_SPECULATE", _choice(get_args(SpeculateChoice))] = "asked"
     health: Annotated[ListenAddress | None, "SENNIT_HEALTH_PORT", _address] = None
     trace_contents: Annotated[bool, "SENNIT_TRACE_CONTENTS", _switch] = False
     metrics: Annotated[ListenAddress | None, "SENNIT_METRICS_PORT", _fixed_address] = None

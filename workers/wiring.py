@@ -89,6 +89,7 @@ def load_work(role: Role, settings: WorkerSettings, identity: str) -> RoleWork:
                 slots=settings.slots,
                 learn=settings.learn,
                 plan_hints=settings.plan_hints == "on",
+                speculate=settings.speculate,
             )
     except OSError as problem:
         cause = f"{problem.strerror}: {problem.filename}"

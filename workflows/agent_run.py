@@ -192,6 +192,7 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         if more or engine.state.held is not None:
             self._setup.phase = "planning"
         if self._has_forgotten:
+            engine.forget_early()
             engine.read_ledger()
         return engine
 
@@ -325,6 +326,8 @@ class AgentRun(UpdateHandlers, QueryHandlers):
             review=review,
             learns=self._setup.learns,
             has_place=self._place.is_held,
+            speculation=self._setup.speculation,
+            speculated=engine.speculated,
         )
         following = request.model_copy(update={"carry": carry})
         if request.prepared is not None:  # a plan that came with the preparation is in the store
@@ -375,7 +378,8 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         # The server takes the note while a worker puts the answer together.
         noting: asyncio.Task[None] | None = None
         if self._setup.learns:
-            note = note_run(self._setup, engine.state, engine.dispatcher.plan, engine.shown_status)
+            took = engine.early.took if engine.early is not None else {}
+            note = note_run(self._setup, engine.state, engine.dispatcher.plan, engine.shown_status, took)
             noting = asyncio.create_task(note)
         conclusion = Conclusion()
         if engine.status in ("done", "partial"):
@@ -418,7 +422,7 @@ class AgentRun(UpdateHandlers, QueryHandlers):
     def _figures(self, engine: Engine) -> tuple[Figures | None, tuple[str, ...]]:
         """Return the figures of a run that is over, or a warning: its answer never waits for what is told beside it."""
         try:
-            return figures_of(record_of(engine.state, self._setup.spent)[0]), ()
+            return figures_of(record_of(engine.state, self._setup.spent, engine.speculated)[0]), ()
         except Exception as error:  # noqa: BLE001 - whatever it is, the answer is there
             workflow.logger.exception("the figures of a run cannot be worked out")
             return None, (f"the figures of this run cannot be worked out: {type(error).__name__}: {error}",)
@@ -465,6 +469,8 @@ class AgentRun(UpdateHandlers, QueryHandlers):
     def _reset(self, _: int) -> None:
         """Learn that the run was reset. The SDK calls this where there is neither a clock nor a command."""
         self._was_reset.set()
+        if self._engine is not None:
+            self._engine.forget_early()
 
     async def _note_resets(self) -> None:
         """Tell readers of events of each reset, in the workflow task that learns of it.

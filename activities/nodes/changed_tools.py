@@ -3,9 +3,30 @@
 from typing import Final
 
 from sennit.activities.nodes.context import NodeContext
+from sennit.activities.nodes.early import EarlyRefused
 from sennit.activities.storage.run_context import ArtifactReader
 from sennit.activities.toolbox.definition import Tool
 from sennit.activities.toolbox.errors import McpToolChanged
+from sennit.workflows.plan.language.workspaces import mentions_workspace
+from sennit.workflows.plan.learning.trajectory import version_of
+
+
+def keeps_folders(tool: Tool) -> bool:
+    """Whether a tool is given workspaces, or leaves some: those belong to a call that is made."""
+    return mentions_workspace(tool.schema) or mentions_workspace(tool.output_schema)
+
+
+async def check_early(library: ArtifactReader, context: NodeContext, tool: Tool) -> None:
+    """Raise EarlyRefused for a tool of which no call is made early: it may write or ask others, or it is another one
+    than the run began with.
+    """
+    if tool.effect not in ("pure", "read") or tool.asks_agents or keeps_folders(tool):
+        raise EarlyRefused(f"{tool.name} may do more than read")
+    run_context = await library.run_context(context.run_prefix, context.checked.run_context)
+    known = run_context.tools.get(tool.name)
+    if known is None or version_of(known) != version_of(tool.describe()):
+        raise EarlyRefused(f"{tool.name} is another tool than the run began with")
+
 
 _CHECKED: Final = ("effect", "schema", "output_schema", "idempotent", "resource")
 """What checks of a plan, and its schedule, read of a tool."""

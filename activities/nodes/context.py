@@ -109,7 +109,7 @@ class NodeOutput:
     """A node's output, with usage where a model was called, what a tool warns of, and how long its call took. With
     `more` it is a request for more nodes; what a script has called is in `page`. A program has come to its end `at` the
     time of the last result that it was told. `log` is what a script has logged, `tasks` what it tells of its tasks, and
-    `span` when the work on it began and ended, in milliseconds.
+    `span` when the work on it began and ended, in milliseconds. `early` names the call that it was taken over from.
     """
 
     output: Any
@@ -122,3 +122,4 @@ class NodeOutput:
     millis: int = 0
     at: int = 0
     span: tuple[int, int] = (0, 0)
+    early: str = ""

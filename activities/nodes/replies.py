@@ -81,6 +81,8 @@ def reply_of(context: NodeContext, output: NodeOutput, reference: str, size: int
         extra["usage"] = output.usage
     if output.more:
         extra["more"] = output.more
+    if output.early:
+        extra["early"] = output.early
     if output.warnings:
         extra["warnings"] = tuple(dict.fromkeys(output.warnings))[:MAX_NODE_WARNINGS]
     return reply_to(output.output, reference, size, wanted, inline=inline, **extra)

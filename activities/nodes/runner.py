@@ -7,13 +7,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from sennit.activities.limits import MAX_MARKED_BYTES, MAX_THREADS, MAX_WARNING_CHARACTERS
+from sennit.activities.limits import MAX_EARLY_BYTES, MAX_MARKED_BYTES, MAX_THREADS, MAX_WARNING_CHARACTERS
 from sennit.activities.nodes import tracing
 from sennit.activities.nodes.attempts import Attempts
 from sennit.activities.nodes.binding import Binder, parse_unit
-from sennit.activities.nodes.changed_tools import check_unchanged
+from sennit.activities.nodes.changed_tools import check_early, check_unchanged
 from sennit.activities.nodes.content_key import content_key
 from sennit.activities.nodes.context import NodeContext, NodeOutput
+from sennit.activities.nodes.early import ArgumentsOf, EarlyNote, EarlyOutputs, EarlyRefused, early_key, waits_until
 from sennit.activities.nodes.effect_ledger import EffectLedger, Write, no_outcome
 from sennit.activities.nodes.error_mapping import NodeTimeout, kind_of, message_of
 from sennit.activities.nodes.group import failed_reply
@@ -56,7 +57,9 @@ from sennit.workflows.messages.node_calls import (
     AgentNodeCall,
     GateNodeCall,
     NodeCall,
+    PrefetchCall,
     ProgramNodeCall,
+    ToolNodeCall,
     WriteNodeCall,
 )
 from sennit.workflows.messages.result import usage_in
@@ -97,12 +100,15 @@ class NodeRunner:
     rules: ApprovalRules = field(default_factory=ApprovalRules)
     """What the operator of this worker has decided about writes."""
     rulings: Rulings = field(init=False)
+    early: EarlyOutputs = field(init=False)
+    """What calls have given that were made early."""
     origins: Origins = field(init=False)
     """What is taken over from the runs that a run forks."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rulings", Rulings(self.library, self.rules))
         object.__setattr__(self, "origins", Origins(self.store))
+        object.__setattr__(self, "early", EarlyOutputs(self.store))
 
     async def run(
         self,
@@ -201,8 +207,69 @@ class NodeRunner:
         if isinstance(call, AgentNodeCall) and item is not None and item_output(call.report, item) is None:
             return NodeReply(skipped=True, usage=usage_in(call.report))
         work_to_do = await self._ready(context, tool)
+        if tool is not None and isinstance(call, ToolNodeCall) and call.early and context.attempts.number == 1:
+            work_to_do = self._early_or(work_to_do, context, tool, call.early)
         is_large = tool is not None and tool.large
         return await self._run(context, work_to_do, marker, apart=is_large)
+
+    def _early_or(self, work: Work, context: NodeContext, tool: Tool, names: tuple[str, ...]) -> Work:
+        """Return work that takes over what one of these calls has given that was made early, if it is the same call;
+        else it does as `work` does.
+        """
+        assert isinstance(context.work, ToolCall)
+        key = early_key(context.checked, tool, context.arguments(context.work))
+
+        async def early_or_call(limit: asyncio.Timeout) -> NodeOutput:
+            taken = await self.early.take(context.run_prefix, names, key)
+            if taken is not None:
+                return taken
+            return await work(limit)
+
+        return early_or_call
+
+    async def make_early(
+        self, call: PrefetchCall, run_prefix: str, attempts: Attempts, arguments_of: ArgumentsOf
+    ) -> NodeReply:
+        """Make a call before it is asked for, and keep what it gives under its name, for the real call to find. Nothing
+        of it is in a marker: only what the run asks for is done.
+
+        Raises EarlyRefused for a call that is not made early, and whatever goes wrong with one.
+        """
+        context = await self._context(call, call.nodes[0], call.refs, run_prefix, attempts)
+        tool = self.registry.get(call.tool)
+        await check_early(self.library, context, tool)
+        arguments = await arguments_of(context, tool)
+        tool.check(arguments)
+        key = early_key(context.checked, tool, arguments)
+        note = EarlyNote(key=key, until=waits_until(call.usual, tool.timeout))
+        await self.early.note(run_prefix, call.name, note)
+        try:
+            work = await self._tool_call(context, tool, arguments)
+            output = await self._idle(tool, work)
+            body = encode_output(output.output)
+            kept = await with_media_kept(self.store, run_prefix, output.output, body)
+            if kept is not output.output:
+                body = encode_output(kept)
+            if len(body) > MAX_EARLY_BYTES:
+                raise EarlyRefused(f"{tool.name} has given {len(body):,} bytes; at most {MAX_EARLY_BYTES:,} are kept")
+            ref = await self.store.put(run_prefix, body)
+        except BaseException:
+            failed = note.model_copy(update={"status": "failed"})
+            await finish(self.early.note(run_prefix, call.name, failed))
+            raise
+        done = {"status": "done", "ref": ref, "millis": output.millis, "warnings": output.warnings}
+        await self.early.note(run_prefix, call.name, note.model_copy(update=done))
+        return NodeReply(ref=ref, size=len(body), millis=output.millis, usage=output.usage)
+
+    async def _idle(self, tool: Tool, work: Work) -> NodeOutput:
+        """Make a call within the time of its tool, if there is a thread for it that nothing else wants."""
+        async with asyncio.timeout(tool.timeout) as limit:
+            if tool.is_async:
+                return await work(limit)
+            if self.threads.locked():
+                raise EarlyRefused("all threads of this worker are taken")
+            async with self.threads:
+                return await work(limit)
 
     async def recorded_end(
         self, call: NodeCall, path: str, refs: dict[str, str], *, run_prefix: str

@@ -29,6 +29,7 @@ from sennit.workflows.plan.language.problems import place_of
 from sennit.workflows.plan.language.validation_messages import first_error
 from sennit.workflows.plan.language.workspaces import mentions_workspace
 
+FRESH_SECONDS: Final = 60.0
 Effect = Literal["pure", "read", "write"]
 JsonSchema = dict[str, Any]
 
@@ -135,6 +136,10 @@ class Tool:
     """Whether a program gets a reference to its result, and reads it in parts."""
     may_change: bool = False
     """Whether its definition is that of a server, which may change it while a run goes on."""
+    early: bool = False
+    """Whether a call that only reads may be made before a person has decided on what comes before it."""
+    fresh_for: float = FRESH_SECONDS
+    """Seconds for which the output of a call that was made early may be used."""
     asks_agents: bool = False
     """Whether it asks agents that may ask this one again."""
     in_catalogue: bool = True
@@ -275,8 +280,11 @@ class Tool:
     def describe(self) -> dict[str, Any]:
         """Return the catalogue entry of this tool: JSON, the same for the same definition."""
         described = {name: getattr(self, name) for name in _DESCRIBED}
-        extra = {"hint": self.hint, "large": self.large, "typical": self.typical}
-        return {**described, **{name: value for name, value in extra.items() if value}}
+        extra = {"hint": self.hint, "large": self.large, "typical": self.typical, "early": self.early}
+        found = {**described, **{name: value for name, value in extra.items() if value}}
+        if self.fresh_for != FRESH_SECONDS:
+            found["fresh_for"] = self.fresh_for
+        return found
 
     def check(self, arguments: Mapping[str, Any]) -> BaseModel | dict[str, Any]:
         """Return the arguments as the function, or its signature, takes them. Raises ToolArgumentError."""

@@ -105,6 +105,8 @@ def tool(
     large: bool = False,
     batch: Callable[..., Any] | None = None,
     batch_size: int = 100,
+    early: bool = False,
+    fresh_for: str = "60s",
     in_catalogue: bool = True,
     registry: Registry = default_registry,
 ) -> Callable[[Function], Function]:
@@ -124,6 +126,8 @@ def tool(
     are ready together in one activity go to it together. It takes a list of what the function takes, `args` or an
     object with the arguments as its attributes, has no context, and returns a list with a result or an exception for
     each call. If it raises, each of these calls has failed, and may be tried again.
+    A call that is `pure`, or that reads, may be made before it is asked for (docs/speculation.md); its output is used
+    within `fresh_for`. With `early` that also holds while a person still has to decide.
     `resource` names what the tool uses, such as `calendar:{owner}` or `calendar`: no node uses it while another writes
     it. Raises ToolDefinitionError on misuse.
     """
@@ -137,6 +141,8 @@ def tool(
             "large": large,
             "batch": batch,
             "batch_size": batch_size,
+            "early": early,
+            "fresh_for": fresh_for,
             "in_catalogue": in_catalogue,
         }
         registry.add(_define(function, name, effect, timeout, typical, resource, properties))
@@ -174,30 +180,30 @@ def _define(
         raise misuse(function, f"batch_size is {properties['batch_size']}; write at least 1")
     if properties["large"] and effect == "write":
         raise misuse(function, "a write is not large: have a tool that reads return what is large")
-    try:
-        seconds = parse_duration(timeout)
-    except ValueError as error:
-        raise misuse(function, f"timeout {error}") from None
-    try:
-        usual = 0.0
-        if typical:
-            usual = parse_duration(typical)
-    except ValueError as error:
-        raise misuse(function, f"typical {error}") from None
+    if properties["early"] and effect == "write":
+        raise misuse(function, "a write is never made early")
     text = inspect.getdoc(function) or function.__name__.replace("_", " ")
     return Tool(
         name=name,
         description=" ".join(text.split("\n\n", 1)[0].split()),
         effect=effect,
-        timeout=seconds,
-        typical=usual,
+        timeout=_seconds(function, "timeout", timeout),
+        typical=_seconds(function, "typical", typical) if typical else 0.0,
         resource=resource,
         schema=schema,
         output_schema=_schema(function, hints["return"], "serialization") if "return" in hints else None,
         function=function,
         signature=signature,
-        **properties,
+        **{**properties, "fresh_for": _seconds(function, "fresh_for", properties["fresh_for"])},
     )
+
+
+def _seconds(function: Callable[..., Any], name: str, text: str) -> float:
+    """Return a duration that somebody has written. Raises ToolDefinitionError."""
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        raise misuse(function, f"{name} {error}") from None
 
 
 def _schema(function: Callable[..., Any], annotation: Any, mode: Literal["validation", "serialization"]) -> JsonSchema:

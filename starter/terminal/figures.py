@@ -31,6 +31,11 @@ def figures_text(figures: Figures) -> str:
         value = getattr(figures, field)
         if value is not None:
             lines.append("  " + _line(name, _written(field, value)))
+    early = figures.speculation
+    if early is not None:
+        lines.append("  " + _line("early calls of use", f"{early.hits:,} of {early.calls:,}"))
+        lines.append("  " + _line("saved by early calls", duration_text(early.saved_ms)))
+        lines.append("  " + _line("calls that early ones missed", f"{early.missed:,}"))
     for queue, millis in figures.busy_ms.items():
         name = f"busy on {one_line(queue)}"
         lines.append("  " + _line(name, duration_text(millis)))

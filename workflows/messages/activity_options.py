@@ -28,6 +28,9 @@ STORE_PATIENCE = timedelta(seconds=30)
 FIRST_RETRY, GROWTH, LAST_RETRY = timedelta(seconds=0.25), 4.0, timedelta(seconds=30)
 """A slip costs hardly any time, and five attempts outlive an outage of 20 s."""
 USUAL_PRIORITY = 3
+LAST_PRIORITY = 5
+SOON = timedelta(seconds=5)
+"""How long a call that is made early may wait for a worker: one that is late is of no use."""
 SERVICE_ATTEMPTS = 5
 REFUSALS = 10_000
 """Times that a busy provider may put a model call off, beside its attempts: as many as there is patience for."""
@@ -83,6 +86,23 @@ def working_time(specs: list[NodeSpec], *, item: bool, is_call: bool = True) -> 
     if is_call and specs[0].effect == "write":
         millis *= 2
     return OVERHEAD + timedelta(milliseconds=millis)
+
+
+def prefetch_options(queue: str, timeout: int, *, summary: str) -> Options:
+    """Return the options of a call that is made early and may take so many milliseconds. It is made once, soon or not
+    at all, and behind everything that a worker has to do. Nothing waits for its cancellation.
+    """
+    limit = OVERHEAD + timedelta(milliseconds=timeout)
+    return Options(
+        task_queue=queue,
+        start_to_close_timeout=limit,
+        schedule_to_start_timeout=SOON,
+        schedule_to_close_timeout=limit + SOON,
+        heartbeat_timeout=min(HEARTBEAT, limit / 2),
+        retry_policy=_retry(1),
+        priority=Priority(priority_key=LAST_PRIORITY),
+        summary=summary,
+    )
 
 
 def look_up_options(spec: NodeSpec, *, item: bool) -> Options:

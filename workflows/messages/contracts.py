@@ -19,6 +19,7 @@ from sennit.workflows.messages.node_calls import (
     GroupCall,
     JoinNodeCall,
     LlmNodeCall,
+    PrefetchCall,
     ProgramNodeCall,
     ToolNodeCall,
     WriteNodeCall,
@@ -26,6 +27,7 @@ from sennit.workflows.messages.node_calls import (
 from sennit.workflows.messages.request import RunRequest
 from sennit.workflows.plan.language.limits import NO_USAGE, Limits, Usage
 from sennit.workflows.plan.scheduling.events import Question, TaskNews, WriteStatus
+from sennit.workflows.plan.speculation.follower import Speculation
 
 In = TypeVar("In", bound=BaseModel, covariant=True)
 Out = TypeVar("Out", bound=BaseModel, covariant=True)
@@ -150,6 +152,8 @@ class PreparedRun(Message):
     """Whether its workers note what runs call, once they are over."""
     has_quota: bool = False
     """Whether the run needs a place in the quota of its namespace before it begins."""
+    speculation: Speculation | None = None
+    """Which calls the run may make early, if it may make any."""
 
 
 class PlanCall(Message):
@@ -337,11 +341,20 @@ class NodeReply(Message):
     """How long a tool's call took by itself."""
     span: tuple[int, int] = (0, 0)
     """When the call of a tool or a model began and ended, in milliseconds by the server's time."""
+    early: str = ""
+    """The name of the call whose output this one has taken over; `millis` is then how long that one took."""
     needs: int = 0
     """The tokens of a prompt that was not sent, or not answered to the end, because the grant was too small for it. The
     call starts again with a larger one.
     """
     error: NodeError | None = None
+
+
+class PrefetchReply(Message):
+    """How a call ended that was made early. It never fails: with a `problem` there is no output."""
+
+    problem: str = ""
+    usage: Usage = NO_USAGE
 
 
 class GroupReply(Message):
@@ -477,8 +490,9 @@ ANSWERS = Call("answers", AnswersCall, GroupReply)
 PROGRAM = Call("program", ProgramNodeCall, GroupReply)
 GATE = Call("gate", GateNodeCall, GroupReply)
 GROUP = Call("group", GroupCall, GroupReply)
+PREFETCH = Call("prefetch", PrefetchCall, PrefetchReply)
 CALLS = (
     PREPARE, PLAN, CHECK_PLAN, CHECK_REPLAN, CHECK_TOOL_CALLS, CHECK_SCRIPT, CHECK_ANSWER, LEDGER, LOAD_PLAN, CONCLUDE,
     TOOL, WRITE, LLM, JOIN, PROGRAM, GATE, PREPARE_AGENT, AGENT, PREPARE_AGENTS, ANSWERS,
-    GROUP,
+    GROUP, PREFETCH,
 )  # fmt: skip

@@ -103,6 +103,24 @@ class ToolNodeCall(FollowedCall, AskingCall):
 
     tried: int = 0
     """How often activities before this one have attempted it."""
+    early: tuple[str, ...] = ()
+    """The names of calls that were made early. If one of them was the same call, its output is used."""
+
+
+class PrefetchCall(NodeCall):
+    """Makes a call early that only reads. Without `patterns` it is the call of the node itself. With them, the node has
+    ended, its own output is among the `refs`, and the call of another `tool` that usually follows is made.
+    """
+
+    name: str
+    """What a real call finds the output by: no other call of the run's chain has this name."""
+    tool: str
+    patterns: Digest = ""
+    """The artifact with the mappings of arguments."""
+    place: int = 0
+    """Of the mapping in it."""
+    usual: int = 0
+    """How long the call usually takes, in milliseconds: no real call waits much longer for it."""
 
 
 class WriteNodeCall(FollowedCall, AskingCall):

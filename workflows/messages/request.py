@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, Field, JsonValue, ValidationError
 
@@ -16,6 +16,7 @@ from sennit.workflows.limits import (
 )
 from sennit.workflows.messages.message import Message, RunName
 from sennit.workflows.messages.queues import models_in
+from sennit.workflows.plan.figures.speculated import Speculated
 from sennit.workflows.plan.language.call_settings import CallSettings
 from sennit.workflows.plan.language.json_checks import first_violation
 from sennit.workflows.plan.language.limits import Duration, Limits, Usage
@@ -31,6 +32,7 @@ from sennit.workflows.plan.limits import (
     MAX_NODES,
     MAX_PACKED_BYTES,
 )
+from sennit.workflows.plan.speculation.follower import Speculation
 
 M = TypeVar("M", bound=BaseModel)
 EXAMPLE = '{"goal": "Which is longer, the Nile or the Amazon?"}'
@@ -93,6 +95,8 @@ class ContinuedState(Message):
     review: PlanReview | None = None
     learns: bool = False
     has_place: bool = False
+    speculation: Speculation | None = None
+    speculated: Speculated | None = None
 
 
 class RunInput(Frozen):
@@ -111,7 +115,8 @@ class RunInput(Frozen):
     plan takes, is a workspace.
 
     `window` is how many activities are under way at once, `in_flight` how many nodes and items: several short calls
-    share an activity as `fuse` says, or the plan where that is not given.
+    share an activity as `fuse` says, or the plan where that is not given. With `speculate` calls that only read may be
+    made before they are asked for, as far as the workers allow that.
 
     With `approve_plan` a person approves the plan before any of it starts, and each program before it begins. With
     `trust_program` the programs of the plan, as they are, also run where the kernel cannot confine them, on the workers
@@ -146,6 +151,7 @@ class RunInput(Frozen):
     window: int = Field(default=DEFAULT_WINDOW, strict=True, ge=1, le=500)
     in_flight: int = Field(default=DEFAULT_IN_FLIGHT, strict=True, ge=1, le=MAX_NODES)
     fuse: Fuse | None = None
+    speculate: Literal["off", "on"] | None = None
     tenant: Annotated[str, AfterValidator(_tenant)] = ""
 
 

@@ -37,7 +37,7 @@ from sennit.workflows.plan.scheduling.ready import grant, in_place
 from sennit.workflows.plan.scheduling.slices import left_in_tasks, left_of
 from sennit.workflows.plan.scheduling.state import RUNNING, RunState
 from sennit.workflows.run import outcomes
-from sennit.workflows.run.outcomes import End, Handle, InFlight, Key
+from sennit.workflows.run.outcomes import EarlyEnded, End, Ended, Handle, InFlight, Key
 from sennit.workflows.run.shared_activities import AgentActivities
 from sennit.workflows.run.subagent import GIVEN_UP, SUSPENDED, prefix_below, run_subagent
 from sennit.workflows.run.subagent_status import SubagentStatus
@@ -79,13 +79,15 @@ class Dispatcher:
         self._flights: dict[Key, InFlight] = {}
         self._reported: list[End] = []
         self.reports = 0
-        self._ended: deque[InFlight] = deque()
+        self._ended: deque[InFlight | EarlyEnded] = deque()
         self._waiting: deque[tuple[Start, list[Key]]] = deque()
         self._put_back: list[End] = []
         self.started = 0
         self.child_defaults: dict[str, Any] = {}
         self.origins: tuple[str, ...] = ()
         self.replans = 0
+        self.offer: Callable[[int], tuple[str, ...]] = _nothing_early
+        """Names the early calls whose outputs a call of a unit may use."""
         self._moved: set[int] = set()
         """Calls that their programs were told to have ended later than by the clocks of their workers."""
         self._task = -1
@@ -104,6 +106,7 @@ class Dispatcher:
         successor.replans = self.replans
         successor.origins = self.origins
         successor.reports = self.reports
+        successor.offer = self.offer
         # What this workflow task has started counts against the same transaction.
         successor._task = self._task
         successor._starts = self._starts
@@ -117,8 +120,8 @@ class Dispatcher:
 
     def owes_usage(self) -> bool:
         """Whether a model call or a sub-agent is in flight, or its end has not been taken yet."""
-        flights = (*self._flights.values(), *self._ended)
-        return any(flight.is_paid for flight in flights)
+        ended = [flight for flight in self._ended if isinstance(flight, InFlight)]
+        return any(flight.is_paid for flight in (*self._flights.values(), *ended))
 
     @property
     def held_up(self) -> bool:
@@ -186,6 +189,8 @@ class Dispatcher:
             call = call.model_copy(update=fields_set(moved=self._moved_ends(ends_before)))
         if decision.following >= 0:
             call = call.model_copy(update={"then": self._following_call(decision.following)})
+        if isinstance(call, ToolNodeCall) and not decision.asks:
+            call = call.model_copy(update=fields_set(early=self.offer(unit)))
 
         # The command counts against the limits of this workflow task.
         self.started += 1
@@ -316,6 +321,15 @@ class Dispatcher:
                 limits["objections"] = state.objections.get(unit)
         return call.model_copy(update=fields_set(**limits))
 
+    def node_call_of(self, unit: int) -> NodeCall:
+        """Return what the activity of a unit is given now, or would be."""
+        return self._node_call((unit,))
+
+    def note_early_end(self, number: int) -> None:
+        """Note that a call has ended that was made early, in its turn among the ends of units."""
+        self._ended.append(EarlyEnded(number))
+        self._wake()
+
     def _model_calls(self) -> dict[str, int]:
         """Return how many model calls are under way, by their queue."""
         calls: dict[str, int] = {}
@@ -415,14 +429,19 @@ class Dispatcher:
         if self._put_back:
             self._wake()
 
-    def settled(self) -> list[End]:
-        """Return the units that have ended since the last call, in order, each with its reply if there is one."""
-        ends = [*self._put_back, *self._reported]
+    def settled(self) -> list[Ended]:
+        """Return the units that have ended since the last call, in order, each with its reply if there is one, and
+        between them the early calls that have ended.
+        """
+        ends: list[Ended] = [*self._put_back, *self._reported]
         self._put_back = []
         self._reported = []
         while self._ended:
             flight = self._ended.popleft()
-            ends += flight.ends(self._outcomes_of(flight))
+            if isinstance(flight, EarlyEnded):
+                ends.append(flight)
+            else:
+                ends += flight.ends(self._outcomes_of(flight))
         return ends
 
     def _outcomes_of(self, flight: InFlight) -> list[tuple[Outcome, NodeReply | None]]:
@@ -473,3 +492,8 @@ def _label_name(ident: ActivityId, decision: Start) -> str:
 
 def _started(contract: Call[NodeCall, GroupReply], call: NodeCall, ident: ActivityId, options: Options) -> Handle:
     return workflow.start_activity(contract.name, call, activity_id=str(ident), result_type=contract.gives, **options)
+
+
+def _nothing_early(_: int) -> tuple[str, ...]:
+    """Return nothing: the run makes no calls early."""
+    return ()

@@ -23,6 +23,7 @@ from sennit.workflows.messages.updates import Finish, Update
 from sennit.workflows.messages.views import SubagentView
 from sennit.workflows.plan.compile.graph import Graph
 from sennit.workflows.plan.digests import digest_in
+from sennit.workflows.plan.figures.speculated import Speculated
 from sennit.workflows.plan.fusion.rules import Timings
 from sennit.workflows.plan.language.limits import NO_USAGE, Limits
 from sennit.workflows.plan.limits import FEWER_AGENTS_BELOW, MAX_MAPPED_AGENTS, MAX_UNITS
@@ -54,12 +55,14 @@ from sennit.workflows.plan.scheduling.snapshot import load
 from sennit.workflows.plan.scheduling.state import RUNNING, RunState
 from sennit.workflows.plan.scheduling.step import step, unit_of
 from sennit.workflows.plan.scheduling.termination import is_asleep
+from sennit.workflows.plan.speculation.follower import Speculation
 from sennit.workflows.run.dispatcher import Dispatcher
 from sennit.workflows.run.drain import Drain
 from sennit.workflows.run.extension import PlanExtender
 from sennit.workflows.run.freeze import Freeze, frozen_by
-from sennit.workflows.run.outcomes import advance_of, graph_of, invalid_result, page_of
+from sennit.workflows.run.outcomes import EarlyEnded, advance_of, graph_of, invalid_result, page_of
 from sennit.workflows.run.setup import RunSetup
+from sennit.workflows.run.speculation import EarlyCalls
 from sennit.workflows.run.subagent import inherited
 from sennit.workflows.run.subagent_status import SubagentStatus
 from sennit.workflows.run.timer import DeadlineTimer, milliseconds
@@ -120,6 +123,7 @@ class Engine:
         self._drain = Drain()
         self._broken: BaseException | None = None
         self.dispatcher = Dispatcher(state, setup.run_prefix, plan, self.wake, subagents, tell=self._step, epoch=epoch)
+        self.early: EarlyCalls | None = None
 
     def post(self, event: Event) -> None:
         """Take an event from outside at once, so that the next update is checked against the changed state."""
@@ -130,6 +134,7 @@ class Engine:
         self.has_grown |= isinstance(event, ProgramEdited)
         self._step(event)
         self.dispatcher.start_waiting()
+        self._call_early()
         self.wake()
 
     def wake(self) -> None:
@@ -261,11 +266,16 @@ class Engine:
             self._step(drain)
 
         ended = self.dispatcher.settled()
-        for event, reply in ended:
+        units = sum(not isinstance(end, EarlyEnded) for end in ended)
+        for end in ended:
+            if isinstance(end, EarlyEnded):
+                self._take_early_end(end.number)
+                continue
+            event, reply = end
             if self.is_frozen:
                 self._pass_by(event, reply)
                 continue
-            event.more = len(ended) > 1  # so that short calls that become ready together share an activity
+            event.more = units > 1  # so that short calls that become ready together share an activity
             if reply is not None and self.state.generation.get(event.unit) != event.generation:
                 self.usage = self.usage.plus(reply.usage)  # of a call that was cancelled, and whose node runs again
             elif reply is not None:
@@ -280,9 +290,10 @@ class Engine:
 
         # Several ends at once are told as parts of one whole, which a last event closes.
         due = self.state.next_due()
-        if len(ended) > 1 or (due is not None and due <= now):
+        if units > 1 or (due is not None and due <= now):
             self._step(TimeAdvanced())
         self.dispatcher.start_waiting()
+        self._call_early()
         self._changed()
 
     def _go_on(self, page: ProgramPage, ended: NodeEnded) -> None:
@@ -370,7 +381,11 @@ class Engine:
         content keys.
         """
         state, graph = self.state, graph_of(checked.execution_plan)
-        for event, reply in self.dispatcher.settled():
+        for end in self.dispatcher.settled():
+            if isinstance(end, EarlyEnded):
+                self._take_early_end(end.number)
+                continue
+            event, reply = end
             if reply is not None and state.generation.get(event.unit) == event.generation:
                 self._note(event.unit, reply)
         for unit in state.units():
@@ -475,6 +490,7 @@ class Engine:
         """
         if self.frozen is not None:
             return False
+        self._speculate(lambda early: early.before(event))
         try:
             decisions = step(self.state, event, milliseconds())
         except Exception as error:  # noqa: BLE001  whatever it is, the state may be wrong from here on
@@ -489,6 +505,7 @@ class Engine:
         if isinstance(event, NodeEnded) and reply is not None and reply.question is not None:
             self._journal.ruled(self.state, event.unit, reply.question)
         self._journal.observe(self.state, self.replies, reply)
+        self._speculate(lambda early: early.after(event, reply, decisions))
         for decision in decisions:
             if isinstance(decision, Start):
                 self.dispatcher.start(decision)
@@ -500,6 +517,54 @@ class Engine:
                 self.status = decision.status
         return True
 
+    # calls that are made early
+
+    def speculate(self, speculation: Speculation | None, past: Speculated | None = None) -> None:
+        """Make calls early from now on, if the run may. `past` is what the runs before it in its chain have made."""
+        if speculation is not None:
+            self.early = EarlyCalls(speculation, self.state, lambda number: self.dispatcher.note_early_end(number))
+            self.early.go_on(past)
+            self.dispatcher.offer = self._offer_early
+
+    @property
+    def speculated(self) -> Speculated | None:
+        """What has become of calls made early; None if there were none."""
+        if self.early is None:
+            return None
+        return self.early.figures
+
+    def forget_early(self) -> None:
+        """The run was reset, so that nothing is used that was called early. It decides no command."""
+        if self.early is not None:
+            self.early.reset()
+
+    def _speculate(self, take: Callable[[EarlyCalls], None]) -> None:
+        """Let what is called early follow the run. If that breaks, the run goes on without it."""
+        if self.early is None:
+            return
+        try:
+            take(self.early)
+        except Exception as error:  # noqa: BLE001  the run does not depend on it
+            workflow.logger.error("speculation broke; the run goes on without it", exc_info=error)
+            self.warnings[f"nothing more was called early: {type(error).__name__}: {error}"] = None
+            self.early.give_up()
+            self.early = None
+
+    def _call_early(self) -> None:
+        self._speculate(lambda early: early.carry_out(self.dispatcher.node_call_of))
+
+    def _offer_early(self, unit: int) -> tuple[str, ...]:
+        return self.early.offer(unit) if self.early is not None else ()
+
+    def _take_early_end(self, number: int) -> None:
+        """Take the end of a call that was made early. What it has used counts once: here."""
+        if self.early is None:
+            return
+        usage = self.early.take_end(number)
+        if any(usage):
+            self.usage = self.usage.plus(usage)
+            self._step(CostCharged(usage))
+
     # a run whose scheduler has broken an invariant
 
     def _freeze(self, event: Event, error: Exception) -> None:
@@ -507,12 +572,14 @@ class Engine:
         task = workflow.info().get_current_history_length() + 1  # the event behind the start of this workflow task
         self.frozen = frozen_by(error, event, self.state, task)
         self.dispatcher.hold()
+        self._speculate(EarlyCalls.give_up)
         self.wake()
 
     def _turn_frozen(self) -> None:
         """Note what writes have come to. Once a person has ended the run, it is over when nothing of it runs."""
-        for event, reply in self.dispatcher.settled():
-            self._pass_by(event, reply)
+        for end in self.dispatcher.settled():
+            if not isinstance(end, EarlyEnded):
+                self._pass_by(*end)
         if not self.dispatcher.in_flight:
             self.status = self._status_of_frozen
         self._changed()
@@ -592,6 +659,7 @@ def start_engine(
         engine.warnings = dict.fromkeys(carry.warnings)
         engine.log = RunLog(carry.log, carry.log_cut)
         engine.follow(request)
+        engine.speculate(setup.speculation, carry.speculated)
         engine.post(TimeAdvanced())
         return engine
     state = RunState(
@@ -609,6 +677,7 @@ def start_engine(
     if not has_plan(request):
         engine.dispatcher.replans = request.max_replans
     engine.follow(request)
+    engine.speculate(setup.speculation)
     if request.approve_replans_above is not None:
         engine.warnings[REPLANS_ARE_NOT_ASKED_ABOUT] = None
     engine.warnings.update(dict.fromkeys(setup.bounds))

@@ -1,6 +1,8 @@
 """Has a run that is over noted, without waiting for any worker of activities."""
 
+from collections.abc import Mapping
 from datetime import timedelta
+from types import MappingProxyType
 from typing import cast, get_args
 
 from temporalio import workflow
@@ -28,15 +30,18 @@ LAST = Priority(priority_key=5)
 ENDS = get_args(RunEnd)
 
 
-async def note_run(setup: RunSetup, state: RunState, plan: str, status: RunStatus) -> None:
+async def note_run(
+    setup: RunSetup, state: RunState, plan: str, status: RunStatus, took: Mapping[int, int] = MappingProxyType({})
+) -> None:
     """Start a workflow of its own that has the calls of this run noted, and return as soon as the server has it.
 
     The run never learns what became of it, and no failure of it is the run's: the server gives it up after ten minutes.
     (A server starts no child of a run that has ended meanwhile, so the run waits for one answer of the server.) One
-    whose id would be too long for a database is not started, and neither is one of a run without calls.
+    whose id would be too long for a database is not started, and neither is one of a run without calls. `took` is how
+    long those calls took that were made early, by the units that have taken them over.
     """
     ident = f"{workflow.info().workflow_id}.noted-calls"  # no sub-agent has this name: nodes have no hyphen
-    calls, left_out = calls_of(state)
+    calls, left_out = calls_of(state, took)
     if not calls or status not in ENDS or text_bytes(ident) > MAX_NOTED_ID_BYTES:
         return
     note = NoteCall(

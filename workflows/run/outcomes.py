@@ -37,10 +37,20 @@ from sennit.workflows.plan.language.limits import NO_USAGE, Usage
 from sennit.workflows.plan.scheduling.completion import LOST, NOT_WRITTEN, UNKNOWN_OUTCOME
 from sennit.workflows.plan.scheduling.events import NodeEnded, Outcome, ProgramAdvanced
 
+
+@dataclass(slots=True)
+class EarlyEnded:
+    """A call that was made early has ended: its number. It is no event of the scheduler."""
+
+    number: int
+
+
 Handle = asyncio.Task[GroupReply]
 """An activity's handle is a task, and so is a sub-agent with the activities around it."""
 Key = tuple[int, int]
 End = tuple[NodeEnded, NodeReply | None]
+Ended = EarlyEnded | End
+"""What has come to its end, of units or beside them."""
 NO_RESULT = ("InvalidResult", "its activity was completed with something that is not its result, as if by hand")
 
 

@@ -123,7 +123,7 @@ class QueryHandlers:
         if self._engine.frozen is not None:
             return {"problem": self._engine.frozen.problem}
         start, limit = _page(request)
-        page = figures_page(self._engine.state, self._setup.spent, start, limit)
+        page = figures_page(self._engine.state, self._setup.spent, start, limit, self._engine.speculated)
         return page.model_dump(mode="json", exclude_defaults=True)
 
     @workflow.query(name="script", description='A program with what each line of it has called: {"node": "main"}')

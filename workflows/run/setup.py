@@ -47,6 +47,7 @@ from sennit.workflows.messages.result import UsageReport
 from sennit.workflows.plan.language.limits import NO_USAGE, Limits, Usage
 from sennit.workflows.plan.quota import PlaceReply
 from sennit.workflows.plan.scheduling.state import RunState
+from sennit.workflows.plan.speculation.follower import Speculation
 from sennit.workflows.run.outage import Outage
 from sennit.workflows.run.outcomes import failed_outcome, invalid_result, result_of, used_by
 from sennit.workflows.run.search_attributes import SearchAttributes
@@ -82,6 +83,8 @@ class RunSetup:
     """The past of the plan for its planner, which may be asked for another one."""
     tenant: str = ""
     learns: bool = False
+    speculation: Speculation | None = None
+    """Which calls it may make early, if it may make any."""
     _checks: bool = False
     """Whether the planner checks its own plan, which saves an activity."""
 
@@ -96,6 +99,7 @@ class RunSetup:
         self.review = carry.review
         self.tenant = request.tenant
         self.learns = carry.learns
+        self.speculation = carry.speculation
         if carry.execution_plan:
             return CheckResult(plan=carry.plan, execution_plan=carry.execution_plan)
         return await self._do(LOAD_PLAN, LoadCall(run=self.run_prefix, plan=carry.plan), "load the plan", waits=True)
@@ -135,6 +139,7 @@ class RunSetup:
             self.budget = prepared.budget
             self.bounds = prepared.bounds
         self.ceilings = prepared.ceilings
+        self.speculation = prepared.speculation
         return prepared
 
     async def ask(self, prepared: PreparedRun, check: Callable[[PlanResult], Awaitable[CheckResult]]) -> CheckResult:

@@ -12,6 +12,7 @@ from sennit.workflows.plan.compile.graph import Graph
 from sennit.workflows.plan.figures.failures import NO_FAILURES
 from sennit.workflows.plan.figures.figures import critical_path, figures_of
 from sennit.workflows.plan.figures.record import Part, PartKind, Record
+from sennit.workflows.plan.figures.speculated import Speculated
 from sennit.workflows.plan.language.limits import NO_USAGE, Usage
 from sennit.workflows.plan.scheduling.programs import is_replaced
 from sennit.workflows.plan.scheduling.state import ENDED, FAILED, RUNNING, RunState
@@ -22,8 +23,11 @@ _INHERITED = ("CallFailed", "JoinFailed", "MapFailed")
 PLANNER = "planner"
 
 
-def record_of(state: RunState, planning: Usage = NO_USAGE) -> tuple[Record, list[int]]:
-    """Return the record of a run, and the units of its first parts. `planning` is what its planner has used.
+def record_of(
+    state: RunState, planning: Usage = NO_USAGE, speculated: Speculated | None = None
+) -> tuple[Record, list[int]]:
+    """Return the record of a run, and the units of its first parts. `planning` is what its planner has used, and
+    `speculated` what has become of its calls made early.
 
     A unit that a person has started over counts with its last run. What another run has made, and what a person has
     answered, was not called here, and takes no time.
@@ -37,7 +41,7 @@ def record_of(state: RunState, planning: Usage = NO_USAGE) -> tuple[Record, list
         parts.append(Part(PLANNER, "container", branch=PLANNER, used=planning))
     waited = {str(cause): millis for cause, millis in state.waits.total.items()}
     asked = tuple(state.waits.asked_until(state.now))
-    return Record(tuple(parts), state.window, waited, asked), units
+    return Record(tuple(parts), state.window, waited, asked, speculated), units
 
 
 def _unit_parts(
@@ -312,9 +316,11 @@ def _is_related(task: str, other: str) -> bool:
     return task.startswith(other) or other.startswith(task)
 
 
-def figures_page(state: RunState, planning: Usage, start: int, limit: int) -> FiguresPage:
+def figures_page(
+    state: RunState, planning: Usage, start: int, limit: int, speculated: Speculated | None = None
+) -> FiguresPage:
     """Return the figures of a run, with the calls among so many units from `start` on."""
-    record, units = record_of(state, planning)
+    record, units = record_of(state, planning, speculated)
     critical = dict.fromkeys(critical_path(record.parts)[0])
     end = start + limit
     calls = []

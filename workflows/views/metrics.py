@@ -6,6 +6,7 @@ from temporalio import workflow
 
 from sennit.workflows.messages.result import RunStatus
 from sennit.workflows.plan.figures.figures import Figures
+from sennit.workflows.plan.figures.speculated import Speculated
 from sennit.workflows.plan.scheduling.state import STATUS_NAMES, RunState
 from sennit.workflows.views.shown_run import ShownRun
 
@@ -69,6 +70,18 @@ class RunMetrics:
         failures = meter.create_counter("sennit_failures", "Failures of calls, by class")
         for kind, count in figures.failures.items():
             failures.add(count, {"class": kind})
+        if figures.speculation is not None:
+            self._publish_speculation(figures.speculation)
+
+    def _publish_speculation(self, early: Speculated) -> None:
+        meter = workflow.metric_meter()
+        calls = meter.create_counter("sennit_early_calls", "Calls made early, by what became of them")
+        calls.add(early.hits, {"outcome": "hit"})
+        calls.add(early.wasted, {"outcome": "waste"})
+        missed = meter.create_counter("sennit_early_missed", "Calls that could have used an early one and were another")
+        missed.add(early.missed)
+        saved = meter.create_counter("sennit_early_saved_milliseconds", "Milliseconds that early calls have saved")
+        saved.add(early.saved_ms)
 
 
 def _kind_of(state: RunState, unit: int) -> str:

@@ -12,7 +12,7 @@ from sennit.workflows.plan.compile.graph import Graph
 from sennit.workflows.plan.language.limits import NO_USAGE, Usage
 from sennit.workflows.plan.scheduling.state import RUNNING, RunState
 from sennit.workflows.run.dispatcher import Dispatcher
-from sennit.workflows.run.outcomes import START_AGAIN, InFlight, outcome_of
+from sennit.workflows.run.outcomes import START_AGAIN, EarlyEnded, InFlight, outcome_of
 from sennit.workflows.run.subagent_status import SubagentStatus
 
 
@@ -46,7 +46,9 @@ async def test_a_suspended_call_starts_again_and_is_charged(kind: Any, work: Any
     dispatcher.suspend()
     await asyncio.wait([handle])
     await asyncio.sleep(0)
-    ((event, reply),) = dispatcher.settled()
+    [end] = dispatcher.settled()
+    assert not isinstance(end, EarlyEnded)
+    event, reply = end
     assert (event.outcome.again, event.outcome.attempts, event.outcome.usage) == (True, 0, usage)
     assert reply == (NodeReply(usage=usage) if any(usage or ()) else None), "it counts as the run's usage"
 

@@ -1,6 +1,7 @@
 """Figures as two lines of text, the same on the board and in a terminal."""
 
 from sennit.workflows.plan.figures.figures import Figures
+from sennit.workflows.plan.figures.speculated import Speculated
 from sennit.workflows.plan.language.limits import duration_text
 
 
@@ -42,6 +43,8 @@ def _course(figures: Figures) -> str:
         waits = [f"{cause} {duration_text(millis)}" for cause, millis in figures.waited_ms.items()]
         listed = ", ".join(waits)
         parts.append(f"waited for {listed}")
+    if figures.speculation is not None:
+        parts.append(_early(figures.speculation))
     if figures.retries:
         parts.append(plural(figures.retries, "retry", "retries"))
     if figures.failures:
@@ -49,6 +52,13 @@ def _course(figures: Figures) -> str:
         listed = ", ".join(failed)
         parts.append(f"failures: {listed}")
     return "; ".join(parts)
+
+
+def _early(early: Speculated) -> str:
+    text = f"{plural(early.calls, 'call')} made early, {early.hits:,} of use"
+    if early.hits:
+        text += f", {duration_text(early.saved_ms)} saved"
+    return text
 
 
 def plural(count: int, one: str, many: str = "") -> str:

@@ -16,3 +16,5 @@ SLOW_MILLIS: Final = 100
 """A faster call is not worth an activity of its own."""
 MAX_WALKED: Final = 64
 """Nodes in front of one that are looked at to learn what it waits for."""
+MAX_BOUND_INDEX: Final = 100
+"""Of a list in arguments that a pattern makes."""

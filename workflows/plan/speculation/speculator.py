@@ -48,6 +48,9 @@ class EarlyCall:
     fresh_for: int
     millis: int
     """How long it usually takes; 0 where nobody knows."""
+    queue: str
+    timeout: int
+    """How long it may take, in milliseconds."""
     follower: Follower | None = None
     status: Literal["chosen", "running", "ready"] = "chosen"
     """Real calls that begin in the same moment do not wait for one that is only chosen."""
@@ -236,6 +239,8 @@ class Speculator:
                 kind=follower.kind,
                 fresh_for=follower.fresh_for,
                 millis=follower.millis,
+                queue=follower.queue,
+                timeout=follower.timeout,
                 follower=follower,
             )
             expected.append(call)
@@ -321,7 +326,8 @@ def _waits_for_a_decision(state: RunState, node: int) -> bool:
         return False
     if any(state.status[source] != SUCCEEDED for source in spec.reads):
         return False
-    if 0 < spec.typical < SLOW_MILLIS:
+    usual = state.timings.millis(spec)
+    if usual is not None and usual < SLOW_MILLIS:
         return False
     before = _open_before(state, node)
     if not before:
@@ -370,7 +376,9 @@ def _early(state: RunState, node: int) -> EarlyCall:
         tool=spec.tool,
         kind=_kind(spec),
         fresh_for=spec.fresh_for,
-        millis=spec.typical,
+        millis=state.timings.millis(spec) or 0,
+        queue=spec.queue,
+        timeout=spec.timeout,
     )
 
 

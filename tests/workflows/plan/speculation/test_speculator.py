@@ -69,7 +69,7 @@ def random_plan(chance: Random) -> tuple[list[NodeSpec], list[Follower]]:
         if number and chance.random() < 0.4:
             _add_condition(spec, chance.randrange(number), chance)
         specs.append(spec)
-    followers = []
+    followers: list[Follower] = []
     for first in tools:
         second = chance.choice(list(tools))
         followers.append(follower(f"{first}_read", f"{second}_read", kind=tools[second], place=len(followers)))

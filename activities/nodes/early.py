@@ -1,0 +1,109 @@
+"""Calls that are made early: where a real call finds what one has given, by the content that both have.
+
+A note is kept under the name of each early call, which the run gives it. It says which call that was, by its tool, the
+tool's version, the documents and the bound arguments, as soon as these are known; then what came of it. A real call
+reads the notes that its run names, and takes over what is exactly the same call. While that is still under way, it
+waits for it, but hardly longer than such a call takes.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from pydantic import BaseModel, ValidationError
+
+from sennit.activities.nodes.context import NodeContext, NodeOutput
+from sennit.activities.nodes.server_time import millis_now
+from sennit.activities.storage.artifacts import ArtifactStore, BodyMissing, StoreUnavailable, decode, digest_of, key_of
+from sennit.activities.storage.run_context import StoredPlan
+from sennit.activities.toolbox import Tool
+
+ArgumentsOf = Callable[[NodeContext, Tool], Awaitable[dict[str, Any]]]
+"""Gives the arguments of a call that is made early, behind that of a node or for it."""
+FIRST_LOOK, LAST_LOOK = 0.02, 0.25
+"""Seconds between two looks at the note of a call that is under way."""
+LEAST_WAIT: Final = 1_000
+"""Milliseconds for which a real call waits at least for one under way, from when that began."""
+PATIENCE: Final = 2
+"""How many times as long as usual a call may take before nothing waits for it any more."""
+
+
+class EarlyRefused(Exception):
+    """A call is not made early."""
+
+
+class EarlyNote(BaseModel):
+    """What is known of an early call. Times are milliseconds; nothing waits for it after `until`."""
+
+    key: str
+    status: Literal["running", "done", "failed"] = "running"
+    until: int = 0
+    ref: str = ""
+    millis: int = 0
+    warnings: tuple[str, ...] = ()
+
+
+def early_key(checked: StoredPlan, tool: Tool, arguments: dict[str, Any]) -> str:
+    """Return the content key of a call: equal for two calls only if they give the same."""
+    return key_of([tool.name, tool.version, checked.docs, arguments])
+
+
+def marker_of(name: str) -> str:
+    """Return the marker with the note of an early call."""
+    return f"{digest_of(name.encode())}.early"
+
+
+@dataclass(frozen=True, slots=True)
+class EarlyOutputs:
+    """The early calls of runs, in the store of this worker."""
+
+    store: ArtifactStore
+
+    async def note(self, run_prefix: str, name: str, note: EarlyNote) -> None:
+        """Keep what is known of a call now. Raises StoreUnavailable."""
+        await self.store.replace_marker(run_prefix, marker_of(name), note.model_dump_json().encode())
+
+    async def take(self, run_prefix: str, names: tuple[str, ...], key: str) -> NodeOutput | None:
+        """Return what one of these calls has given that was the same call; None if there is none, or it has failed.
+
+        A store that is away, or a note that is cut off, costs nothing but the time saved.
+        """
+        try:
+            for name in names:
+                note = await self._settled(run_prefix, name, key)
+                if note is not None:
+                    value = decode(await self.store.get(run_prefix, note.ref))
+                    return NodeOutput(value, millis=note.millis, warnings=note.warnings, early=name)
+        except (StoreUnavailable, BodyMissing, ValueError):
+            return None
+        return None
+
+    async def _settled(self, run_prefix: str, name: str, key: str) -> EarlyNote | None:
+        """Return the note of a call that was the same, and is done; wait for one that is under way."""
+        pause = FIRST_LOOK
+        while True:
+            note = await self._read(run_prefix, name)
+            if note is None or note.key != key or note.status == "failed":
+                return None
+            if note.status == "done":
+                return note
+            if millis_now() > note.until:
+                return None
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, LAST_LOOK)
+
+    async def _read(self, run_prefix: str, name: str) -> EarlyNote | None:
+        body = await self.store.marked(run_prefix, marker_of(name))
+        if body is None:
+            return None
+        try:
+            return EarlyNote.model_validate_json(body)
+        except ValidationError:
+            return None
+
+
+def waits_until(usual: int, seconds: float) -> int:
+    """Return until when a real call waits for one that begins now, and may take so many seconds at most."""
+    most = round(1000 * seconds / PATIENCE)
+    return millis_now() + min(max(LEAST_WAIT, PATIENCE * usual), most)

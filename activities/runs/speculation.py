@@ -1,0 +1,123 @@
+"""Whether a run may speculate, and what it is told of earlier runs for that."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from sennit.activities.storage.learned import LearnedStore
+from sennit.activities.storage.run_context import ArtifactReader
+from sennit.workflows.messages.request import RunRequest
+from sennit.workflows.plan.compile.execution_plan import FRESH_MILLIS
+from sennit.workflows.plan.language.workspaces import mentions_workspace
+from sennit.workflows.plan.learning.patterns import PairRow, PatternTable, ToolRow
+from sennit.workflows.plan.learning.trajectory import keys_of
+from sennit.workflows.plan.speculation.follower import Follower, Speculation
+from sennit.workflows.plan.speculation.limits import KNOWN_RUNS, MAX_FOLLOWERS, SLOW_MILLIS, THRESHOLD
+from sennit.workflows.plan.speculation.mapping import parse_mapping
+
+SpeculateChoice = Literal["off", "asked", "on"]
+"""Which runs may speculate: none, those that ask for it, or all that do not refuse it."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpeculationRule:
+    """What the operator of this worker says about speculation."""
+
+    learned: LearnedStore
+    library: ArtifactReader
+    choice: SpeculateChoice = "asked"
+
+    async def of(self, run_prefix: str, request: RunRequest, run_context: str) -> Speculation | None:
+        """Return what a run may call early; None if it may call nothing.
+
+        A fork takes over what its origin has called, and a sub-agent knows nothing of the writes beside it: neither
+        speculates. Raises BodyMissing, StoreUnavailable.
+        """
+        is_asked = request.speculate == "on"
+        is_allowed = self.choice == "on" or (self.choice == "asked" and is_asked)
+        if not is_allowed or request.speculate == "off" or request.depth or request.origins:
+            return None
+
+        # A run that asks for it has enough with what there is.
+        least = 1 if is_asked else KNOWN_RUNS
+        known = await self.learned.hints(run_prefix.rpartition("/")[0], request.tenant)
+        is_known = known.table.runs >= least
+        if not is_known and not is_asked:
+            return None
+        context = await self.library.run_context(run_prefix, run_context)
+        followers: list[Follower] = []
+        mappings: list[str] = []
+        if is_known:
+            followers, mappings = followers_of(known.table, context.catalogue, least)
+        patterns = ""
+        if mappings:
+            patterns = await self.library.put(run_prefix, mappings)
+        return Speculation(patterns=patterns, followers=tuple(followers), branches=True)
+
+
+def followers_of(
+    table: PatternTable, catalogue: Sequence[Mapping[str, Any]], least: int
+) -> tuple[list[Follower], list[str]]:
+    """Return the calls that usually follow others, the most probable first, and how their arguments are made.
+
+    Only tools that read count, with the schemas that they have now, of which at least so many first calls are known. A
+    mapping that cannot be bound again, as where a model has written a text, is left out.
+    """
+    tools = {str(entry["name"]): entry for entry in catalogue}
+    keys = keys_of(catalogue)
+    found: list[tuple[float, str, str, str]] = []
+    for first, second, row, seen in table.with_schemas(keys):
+        if first not in tools or second not in tools or seen.calls < least:
+            continue
+        if not _is_read_early(tools[first]) or not _is_read_early(tools[second]):
+            continue
+        for mapping, probability in _likely(row, seen):
+            found.append((probability, first, second, mapping))
+    found.sort(key=lambda entry: (-entry[0], *entry[1:]))
+
+    followers: list[Follower] = []
+    mappings: list[str] = []
+    for probability, first, second, mapping in found[:MAX_FOLLOWERS]:
+        millis = _usual(table.tools.get(keys[second]))
+        if millis >= SLOW_MILLIS:
+            followers.append(_follower(tools[second], first, len(mappings), probability, millis))
+            mappings.append(mapping)
+    return followers, mappings
+
+
+def _likely(row: PairRow, first: ToolRow) -> Iterator[tuple[str, float]]:
+    """Yield the mappings of a pair with the share of the first calls that were followed so, as far as it is enough."""
+    for mapping, count in row.mappings.items():
+        probability = min(1.0, count / first.calls)
+        if probability >= THRESHOLD and parse_mapping(mapping) is not None:
+            yield mapping, probability
+
+
+def _is_read_early(entry: Mapping[str, Any]) -> bool:
+    has_folders = mentions_workspace(entry.get("schema")) or mentions_workspace(entry.get("output_schema"))
+    return entry.get("effect") in ("pure", "read") and not has_folders
+
+
+def _usual(row: ToolRow | None) -> int:
+    """Return how long a call of a tool has taken in the mean, in milliseconds."""
+    if row is None or not row.calls:
+        return 0
+    return row.millis // row.calls
+
+
+def _follower(entry: Mapping[str, Any], first: str, place: int, probability: float, millis: int) -> Follower:
+    fresh_for = FRESH_MILLIS
+    if "fresh_for" in entry:
+        fresh_for = round(1000 * entry["fresh_for"])
+    return Follower(
+        first=first,
+        second=str(entry["name"]),
+        place=place,
+        probability=round(probability, 3),
+        millis=millis,
+        effect=entry["effect"],
+        kind=str(entry.get("resource") or "").partition(":")[0],
+        queue=entry["queue"],
+        timeout=round(1000 * entry["timeout"]),
+        fresh_for=fresh_for,
+    )

@@ -1,0 +1,264 @@
+"""What a call leaves that is made early, and what a real call takes of it."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from doubles.plan.samples import stored, tool
+from doubles.stores import new_store
+
+from sennit.activities.nodes.attempts import Attempts
+from sennit.activities.nodes.early import EarlyNote, EarlyOutputs, marker_of
+from sennit.activities.nodes.prefetch import Prefetcher
+from sennit.activities.nodes.runner import NodeRunner
+from sennit.activities.nodes.server_time import millis_now
+from sennit.activities.storage.artifacts import digest_of
+from sennit.activities.storage.learned import LearnedStore
+from sennit.activities.storage.run_context import ArtifactReader, RunContext
+from sennit.activities.toolbox import Registry
+from sennit.activities.toolbox import tool as register
+from sennit.workflows.messages.contracts import NodeReply, PrefetchReply
+from sennit.workflows.messages.node_calls import PrefetchCall, ToolNodeCall
+
+PREFIX = "space/run"
+
+
+class Bench:
+    """A worker with tools, and a plan of two calls: `look`, and the one that follows it."""
+
+    def __init__(self, folder: Path, **tools: Callable[..., Any]) -> None:
+        self.store = new_store(folder)
+        self.library = ArtifactReader(self.store)
+        self.registry = Registry()
+        self.called: list[str] = []
+
+        async def look(words: str) -> dict[str, Any]:
+            self.called.append(f"look {words}")
+            return {"items": [{"path": "a.txt"}]}
+
+        async def fetch(path: str, mode: str = "brief") -> str:
+            self.called.append(f"fetch {path} {mode}")
+            return f"{mode} of {path}"
+
+        self.register(look)
+        self.register(tools.get("fetch", fetch))
+        unused = cast("Any", None)
+        self.learned = LearnedStore(self.store)
+        self.runner = NodeRunner(self.store, self.library, self.registry, unused, unused, folder, unused)
+        self.prefetcher = Prefetcher(self.runner, self.learned)
+        self.plan = ""
+
+    def register(self, function: Callable[..., Any], **more: Any) -> None:
+        register(**{"effect": "read", "name": function.__name__, "registry": self.registry, **more})(function)
+
+    async def prepare(self, *, args: dict[str, Any] | None = None, catalogue: Any = None) -> None:
+        entries = self.registry.catalogue() if catalogue is None else catalogue
+        context = RunContext(goal="find", inputs={}, docs=None, approval="never", catalogue=entries)
+        digest = await self.library.keep(PREFIX, context)
+        first = tool("n1", "look", args={"words": "sea"})
+        second = tool("n2", "fetch", args=args or {"path": "${n1.items[0].path}"})
+        checked = stored(first, second).model_copy(update={"run_context": digest})
+        self.plan = await self.library.keep(PREFIX, checked)
+        self.looked = await self.library.put(PREFIX, {"items": [{"path": "a.txt"}]})
+
+    async def early(self, mapping: str = "path <- output items[0].path", **more: Any) -> PrefetchReply:
+        """Make the call early that a pattern expects behind `look`."""
+        patterns = await self.library.put(PREFIX, [mapping])
+        fields = {"name": "chain/1", "tool": "fetch", "patterns": patterns, "usual": 1_000, **more}
+        call = PrefetchCall(run="run", plan=self.plan, nodes=("n1",), refs={"n1": self.looked}, **fields)
+        return await self.prefetcher.make(PREFIX, call, Attempts(1, 0))
+
+    async def real(self, *, attempt: int = 1, early: tuple[str, ...] = ("chain/1",)) -> NodeReply:
+        """Make the call of the plan."""
+        call = ToolNodeCall(run="run", plan=self.plan, nodes=("n2",), refs={"n1": self.looked}, early=early)
+        return await self.runner.run(call, "n2", call.refs, run_prefix=PREFIX, attempts=Attempts(attempt, 0))
+
+    async def value(self, reply: NodeReply) -> Any:
+        return await self.library.value(PREFIX, reply.ref or "")
+
+
+@pytest.fixture
+async def bench(tmp_path: Path) -> Bench:
+    made = Bench(tmp_path)
+    await made.prepare()
+    return made
+
+
+async def test_a_real_call_takes_over_what_the_same_call_has_given_early(bench: Bench) -> None:
+    assert await bench.early() == PrefetchReply()
+    reply = await bench.real()
+    assert await bench.value(reply) == "brief of a.txt"
+    assert reply.early == "chain/1"
+    assert bench.called == ["fetch a.txt brief"], "it was made once"
+
+
+async def test_without_the_word_of_its_run_a_real_call_looks_for_nothing(bench: Bench) -> None:
+    await bench.early()
+    reply = await bench.real(early=())
+    assert reply.early == ""
+    assert len(bench.called) == 2
+
+
+@pytest.mark.parametrize(
+    "mapping",
+    [
+        "path <- output items[0].path; mode <- argument words",  # another argument than the real call's
+        "path <- argument words",
+    ],
+)
+async def test_a_poisoned_pattern_makes_another_call_and_that_is_not_used(bench: Bench, mapping: str) -> None:
+    await bench.early(mapping)
+    reply = await bench.real()
+    assert await bench.value(reply) == "brief of a.txt"
+    assert reply.early == ""
+    assert len(bench.called) == 2
+
+
+@pytest.mark.parametrize(
+    "mapping",
+    ["path <- output items[7].path", "path <- other", "path <- constant 0123456789abcdef", "nothing", "a <- output"],
+)
+async def test_what_cannot_be_bound_is_not_called(bench: Bench, mapping: str) -> None:
+    assert (await bench.early(mapping)).problem
+    assert bench.called == []
+    assert (await bench.real()).early == ""
+
+
+async def test_a_constant_is_found_by_its_mark(bench: Bench) -> None:
+    await bench.prepare(args={"path": "${n1.items[0].path}", "mode": "brief"})
+    mark = (await bench.learned.marks("space")).of("brief")
+    assert (await bench.early(f"mode <- constant {mark}; path <- output items[0].path")).problem == ""
+    assert (await bench.real()).early == "chain/1"
+
+
+async def test_a_call_that_fails_early_costs_nothing_but_itself(tmp_path: Path) -> None:
+    attempts: list[str] = []
+
+    async def fetch(path: str) -> str:
+        attempts.append(path)
+        if len(attempts) == 1:
+            raise ValueError("not now")
+        return "there"
+
+    bench = Bench(tmp_path, fetch=fetch)
+    await bench.prepare()
+    assert "not now" in (await bench.early()).problem
+    reply = await bench.real()
+    assert (await bench.value(reply), reply.early) == ("there", "")
+
+
+async def test_ten_megabytes_are_not_kept(tmp_path: Path) -> None:
+    async def fetch(path: str) -> str:
+        return path * 2_500_000
+
+    bench = Bench(tmp_path, fetch=fetch)
+    await bench.prepare()
+    assert "at most 1,048,576 are kept" in (await bench.early()).problem
+
+
+async def test_a_call_that_hangs_is_given_up_and_held_up_nobody_for_long(tmp_path: Path) -> None:
+    called = 0
+
+    async def fetch(path: str) -> str:
+        nonlocal called
+        called += 1
+        if called == 1:
+            await asyncio.Event().wait()
+        return f"it is {path}"
+
+    bench = Bench(tmp_path, fetch=fetch)
+    await bench.prepare()
+    hanging = asyncio.create_task(bench.early(usual=1))
+    while not called:
+        await asyncio.sleep(0.01)
+    reply = await bench.real()
+    assert (await bench.value(reply), reply.early) == ("it is a.txt", "")
+    hanging.cancel()
+    await asyncio.gather(hanging, return_exceptions=True)
+
+
+async def test_a_real_call_waits_for_the_same_call_that_is_under_way(tmp_path: Path) -> None:
+    called, goes_on = asyncio.Event(), asyncio.Event()
+    count = 0
+
+    async def fetch(path: str) -> str:
+        nonlocal count
+        count += 1
+        called.set()
+        await goes_on.wait()
+        return path
+
+    bench = Bench(tmp_path, fetch=fetch)
+    await bench.prepare()
+    early = asyncio.create_task(bench.early(usual=20_000))
+    await called.wait()
+    real = asyncio.create_task(bench.real())
+    await asyncio.sleep(0.1)
+    goes_on.set()
+    reply = await real
+    await early
+    assert (await bench.value(reply), reply.early, count) == ("a.txt", "chain/1", 1)
+
+
+async def test_what_a_killed_worker_has_left_is_waited_for_no_longer_than_a_call_takes(bench: Bench) -> None:
+    """It has noted which call it makes, and is gone."""
+    await bench.early()
+    marker = marker_of("chain/1")
+    body = await bench.store.marked(PREFIX, marker)
+    left = EarlyNote.model_validate_json(body or b"").model_copy(update={"status": "running", "until": millis_now()})
+    await bench.store.replace_marker(PREFIX, marker, left.model_dump_json().encode())
+    assert (await bench.real()).early == ""
+
+
+@pytest.mark.parametrize("left", [b"", b"{", b'{"key": 1}', b"not json"])
+async def test_a_note_that_is_cut_off_is_none(bench: Bench, left: bytes) -> None:
+    await bench.early()
+    await bench.store.replace_marker(PREFIX, marker_of("chain/1"), left)
+    assert (await bench.real()).early == ""
+
+
+async def test_an_output_that_is_gone_is_called_for(bench: Bench) -> None:
+    await bench.early()
+    await bench.store.delete(PREFIX, [digest_of(b'"brief of a.txt"')])
+    reply = await bench.real()
+    assert (await bench.value(reply), reply.early) == ("brief of a.txt", "")
+
+
+async def test_a_second_attempt_calls_itself(bench: Bench) -> None:
+    await bench.early()
+    assert (await bench.real(attempt=2)).early == ""
+
+
+async def test_a_tool_with_another_schema_than_the_run_began_with_is_not_called_early(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    entries = bench.registry.catalogue()
+    await bench.prepare(catalogue=[{**each, "schema": {"type": "object"}} for each in entries])
+    assert "another tool" in (await bench.early()).problem
+    assert bench.called == []
+
+
+async def test_a_write_is_never_called_early_whatever_somebody_sends(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+
+    async def save(path: str) -> str:
+        bench.called.append(f"save {path}")
+        return path
+
+    bench.register(save, effect="write")
+    await bench.prepare()
+    assert "more than read" in (await bench.early(tool="save")).problem
+    assert bench.called == []
+
+
+async def test_the_call_of_a_branch_is_bound_as_the_node_says(bench: Bench) -> None:
+    call = PrefetchCall(
+        run="run", plan=bench.plan, nodes=("n2",), refs={"n1": bench.looked}, name="chain/1", tool="fetch", usual=1_000
+    )
+    assert await bench.prefetcher.make(PREFIX, call, Attempts(1, 0)) == PrefetchReply()
+    assert (await bench.real()).early == "chain/1"
+
+
+async def test_nothing_is_taken_where_the_name_is_unknown(tmp_path: Path) -> None:
+    assert await EarlyOutputs(new_store(tmp_path)).take(PREFIX, ("chain/9",), "k" * 40) is None

@@ -1,0 +1,154 @@
+"""Makes calls of a run early, as its speculator decides, and offers real calls what these have given.
+
+No end of such a call is an event of the scheduler, and none fails the run. Their ends come in the same queue as those
+of real calls, so that the speculator hears of both in the order in which they came.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from temporalio import workflow
+
+from sennit.workflows.messages import contracts
+from sennit.workflows.messages.activity_options import prefetch_options
+from sennit.workflows.messages.contracts import NodeReply, PrefetchReply
+from sennit.workflows.messages.node_calls import NodeCall, PrefetchCall
+from sennit.workflows.plan.figures.speculated import Speculated
+from sennit.workflows.plan.language.limits import Usage
+from sennit.workflows.plan.language.summary import for_bar
+from sennit.workflows.plan.scheduling.events import Decision, Event, NodeEnded
+from sennit.workflows.plan.scheduling.state import RunState
+from sennit.workflows.plan.speculation.follower import Speculation
+from sennit.workflows.plan.speculation.speculator import Begin, Choice, EarlyCall, Speculator
+
+PREFETCH_ID = "run:early"
+"""What the ids of these activities begin with: they belong to no node."""
+GIVEN_UP = "nothing needs it any more, or real work needs its place"
+NodeCallOf = Callable[[int], NodeCall]
+"""Gives what an activity needs of the unit behind which, or for which, a call is made early."""
+Handle = asyncio.Task[PrefetchReply]
+
+
+class EarlyCalls:
+    """The calls of one run that are made early. `ended` is called with the number of each that has come to its end."""
+
+    def __init__(self, speculation: Speculation, state: RunState, ended: Callable[[int], None]) -> None:
+        self.speculation = speculation
+        self._state = state
+        self._ended = ended
+        self._speculator = Speculator(speculation)
+        self._handles: dict[int, Handle] = {}
+        self._choices: list[Choice] = []
+        self._offered: dict[tuple[int, int], None] = {}
+        self._chain = workflow.info().run_id
+        self._was_reset = False
+        self.took: dict[int, int] = {}
+        """How long the calls took that were taken over, by the units that have taken them over."""
+
+    def go_on(self, past: Speculated | None) -> None:
+        """Count on from where the last run of the chain has stopped. Its early calls are not used any more."""
+        if past is not None:
+            counted = Speculator(self.speculation, past.calls, past.hits, past.missed, past.saved_ms)
+            self._speculator = counted
+
+    @property
+    def figures(self) -> Speculated | None:
+        """What speculation has come to so far; None if nothing was called early."""
+        return self._speculator.figures
+
+    def reset(self) -> None:
+        """The run was reset: what was called early before that may be older than writes which the run has forgotten.
+        This decides no command, because a replay may learn of the reset in another task.
+        """
+        self._was_reset = True
+
+    def before(self, event: Event) -> None:
+        """Take that the scheduler is about to take an event."""
+        self._choices += self._speculator.before(self._state, event)
+
+    def after(self, event: Event, reply: NodeReply | None, decisions: Sequence[Decision]) -> None:
+        """Take what the scheduler has decided on an event."""
+        if isinstance(event, NodeEnded):
+            self._note_use(event, reply)
+        self._choices += self._speculator.after(self._state, event, decisions)
+
+    def offer(self, unit: int) -> tuple[str, ...]:
+        """Return the names of the early calls whose outputs a call that starts now may use."""
+        if self._was_reset:
+            return ()
+        numbers = self._speculator.usable(self._state, unit, self._state.now)
+        if numbers:
+            self._offered[unit, self._state.generation[unit]] = None
+        return tuple(self._name(number) for number in numbers)
+
+    def take_end(self, number: int) -> Usage:
+        """Take the end of an early call, and return what it has used."""
+        handle = self._handles.pop(number)
+        reply = PrefetchReply(problem="it did not come to its end")
+        if not handle.cancelled() and handle.exception() is None:
+            found = handle.result()
+            if isinstance(found, PrefetchReply):
+                reply = found
+        self._speculator.ended(number, reply.usage, has_output=not reply.problem)
+        return reply.usage
+
+    def carry_out(self, call_of: NodeCallOf) -> None:
+        """Begin and cancel what was chosen. What was dropped before it has begun does not begin."""
+        choices, self._choices = self._choices, []
+        for choice in choices:
+            if isinstance(choice, Begin):
+                if choice.call.number in self._speculator.live:
+                    self._begin(choice.call, call_of)
+            elif choice.number in self._handles:
+                self._handles[choice.number].cancel(GIVEN_UP)
+
+    def give_up(self) -> None:
+        """Cancel what runs."""
+        for handle in self._handles.values():
+            handle.cancel(GIVEN_UP)
+
+    def _note_use(self, event: NodeEnded, reply: NodeReply | None) -> None:
+        """Count what a real call has made of what it was offered."""
+        if self._offered.pop((event.unit, event.generation), 0) == 0 or reply is None or reply.ref is None:
+            return
+        began, ended = reply.span
+        number = self._number(reply.early)
+        self._speculator.used_by(number, reply.millis, ended - began)
+        if number is not None:
+            self.took[event.unit] = reply.millis
+
+    def _begin(self, call: EarlyCall, call_of: NodeCallOf) -> None:
+        sent = self._call(call, call_of(call.unit))
+        handle: Handle = workflow.start_activity(
+            contracts.PREFETCH.name,
+            sent,
+            activity_id=f"{PREFETCH_ID}~{call.number}",
+            result_type=PrefetchReply,
+            **prefetch_options(call.queue, call.timeout, summary=for_bar(f"early: {call.tool}")),
+        )
+        self._handles[call.number] = handle
+        self._speculator.has_begun(call.number)
+        handle.add_done_callback(lambda _: self._done(call.number, handle))
+
+    def _done(self, number: int, handle: Handle) -> None:
+        if not handle.cancelled():
+            handle.exception()  # an exception that nobody retrieves would be logged
+        self._ended(number)
+
+    def _call(self, call: EarlyCall, node: NodeCall) -> PrefetchCall:
+        fields = node.model_dump(exclude_unset=True, include=dict.fromkeys(NodeCall.model_fields, True))
+        fields |= {"name": self._name(call.number), "tool": call.tool, "usual": call.millis}
+        if call.follower is not None:
+            path = self._state.path(call.unit)
+            fields["refs"] = {**node.refs, path: self._state.digest[call.unit] or ""}
+            fields |= {"patterns": self.speculation.patterns, "place": call.follower.place}
+        return PrefetchCall(**fields)
+
+    def _name(self, number: int) -> str:
+        return f"{self._chain}/{number}"
+
+    def _number(self, name: str) -> int | None:
+        chain, _, number = name.partition("/")
+        if chain != self._chain or not number.isdecimal():
+            return None
+        return int(number)
