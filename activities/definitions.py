@@ -484,7 +484,7 @@ class Activities:
                 at = max(reply.at or millis_now(), call.then.after + 1)
                 moved: tuple[str, ...] = ()
                 if reply.at and reply.at != at:
-                    moved = (parse_unit(call.nodes[0]).path,)
+                    moved = (call.then.follows,)
                 reply = reply.model_copy(update={"at": at})
                 then = call.then.model_copy(update={"moved": moved})
                 advance = await self._advance_after(call, then, reply, run_prefix)
@@ -498,11 +498,10 @@ class Activities:
         """Advance a program that waits for nothing but this node. If that fails, it is done again alone."""
         if reply.ref is None or reply.more or reply.question is not None:
             return ()
-        path = parse_unit(call.nodes[0]).path
-        refs = {path: reply.ref}
+        refs = {then.follows: reply.ref}
         used = {"tokens": reply.usage.tokens, "cost": reply.usage.cost, "calls": reply.usage.calls}
         left = {name: max(0, rest - used.get(name, 0)) for name, rest in then.left.items()}
-        then = then.model_copy(update={"refs": refs, "left": left, "ends": {path: reply.at}})
+        then = then.model_copy(update={"refs": refs, "left": left, "ends": {then.follows: reply.at}})
         try:
             advance = await self._nodes.run(then, then.nodes[0], refs, run_prefix=run_prefix, attempts=Attempts(1, 0))
             return (advance,)
@@ -510,6 +509,7 @@ class Activities:
             return ()
         except Exception as error:  # noqa: BLE001  the call has its result, whatever becomes of the advance
             reason = f"{kind_of(error)}: {message_of(error)}"
+            path = parse_unit(call.nodes[0]).path
             log.warning("the advance of a program behind `%s` has failed, and is made again alone: %s", path, reason)
             return ()
 

@@ -314,11 +314,14 @@ class Programs:
             session.since = context.call.since or session.since
         session.again |= context.call.repeats
         session.retold |= session.again or generation > 1 or context.attempts.number > 1 or context.call.epoch > 1
-        if generation != session.generation or is_taken:
-            session.begin(name, mark=f"{name}~{generation}")
-            session.generation = generation
+        if is_taken:
+            # No node of the plan is called so.
+            session.begin(name, mark=f"r{generation}{digest_of(f'{name}~{generation}'.encode())[:6]}")
+        elif generation != session.generation:
+            session.begin(name, mark=f"r{generation}")
         elif session.number == 1:
             session.begin(name)
+        session.generation = generation
         return session
 
     async def _run(self, context: NodeContext, words: Words) -> Advance:

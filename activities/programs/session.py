@@ -178,11 +178,9 @@ class Session(BaseModel):
     branches: dict[int, str] = {}
 
     def begin(self, node: str, *, mark: str = "") -> None:
-        """Have the next ids begin with the id of the program's node; with a `mark`, of a program that runs again, with
-        that too.
-        """
+        """Have the next ids begin with the id of the program's node, and with a `mark` if that may have been used."""
         self.node = self.node or node
-        stem = f"{self.node}_g{digest_of(mark.encode())[:6]}" if mark else self.node
+        stem = f"{self.node}_{mark}" if mark else self.node
         if len(stem) > MAX_STEM_CHARACTERS:
             stem = f"p{digest_of(stem.encode())[:10]}"
         self.stems.append((self.made + 1, stem))

@@ -70,7 +70,7 @@ class EarlierCalls:
                 spec=spec,
                 status=state.status[unit],
                 error=error,
-                shown=state.shown(unit),
+                shown=state.path(unit),
                 ended_at=state.ended_at.get(unit, 0),
             )
             self.calls.append(call)
@@ -313,7 +313,7 @@ def _earlier_fate(call: EarlierCall, fate: Fate, why: str) -> CallFate:
 def _call_fate(state: RunState, unit: int, fate: Fate, **fields: Any) -> CallFate:
     spec = state.spec_of(unit)
     fields["why"] = one_line(fields["why"], MAX_FATE_CHARACTERS)
-    return CallFate(node=state.shown(unit), what=_what(spec), fate=fate, **_tool(spec), **fields)
+    return CallFate(node=state.path(unit), what=_what(spec), fate=fate, **_tool(spec), **fields)
 
 
 def _what(spec: NodeSpec) -> str:

@@ -32,6 +32,7 @@ from sennit.workflows.plan.scheduling.events import (
     TimeAdvanced,
 )
 from sennit.workflows.plan.scheduling.joins import is_open
+from sennit.workflows.plan.scheduling.programs import unit_called
 from sennit.workflows.plan.scheduling.state import RUNNING, RunState
 from sennit.workflows.plan.scheduling.step import step
 from sennit.workflows.run.outcomes import advance_of, failed_outcome, outcome_of
@@ -169,15 +170,15 @@ class Rehearsal:
 
     def _go_on(self, page: ProgramPage, ended: NodeEnded) -> None:
         """Go on with what an advance has called, as the run does."""
-        graph = self.state.graph
-        event, ends = advance_of(graph, page, ended)
+        state, program = self.state, ended.unit
+        event, ends = advance_of(state, page, ended)
         for spec in event.calls:
             spec.fills |= spec.kind == "gate" and bool(self.place.origins)
             spec.locks = []
         names = [spec.id for spec in event.calls]
         self._take(event)
-        self.called |= {graph.by_id[name]: None for name in names}
-        self.found |= {graph.by_id[name]: reply for name, reply in ends}
+        self.called |= {unit_called(state, program, name): None for name in names}
+        self.found |= {unit_called(state, program, name): reply for name, reply in ends}
 
     def _node_call(self, unit: int, *, asks: bool = False) -> NodeCall:
         place = self.place

@@ -72,8 +72,8 @@ class ProgramNodeCall(AskingCall, BudgetedCall):
     """Whether the run may know how its calls have ended: then the advance makes none."""
     after: int = 0
     """When the last call ended that the program was told before this advance."""
-    follows: bool = False
-    """Whether it follows a call in one activity: then the advance makes none."""
+    follows: str = ""
+    """The call that it follows in one activity, as the script calls it: then the advance makes none."""
     slots: int = DEFAULT_WINDOW
     """How many activities of the run may be under way at once."""
     rates: dict[str, int] = Field(default_factory=dict)

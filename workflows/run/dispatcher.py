@@ -32,7 +32,7 @@ from sennit.workflows.plan.language.summary import for_bar
 from sennit.workflows.plan.limits import MAX_TASK_BYTES
 from sennit.workflows.plan.scheduling.completion import may_write
 from sennit.workflows.plan.scheduling.events import Event, InputsRead, NodeEnded, Outcome, Start
-from sennit.workflows.plan.scheduling.programs import advance_number, last_told
+from sennit.workflows.plan.scheduling.programs import advance_number, last_told, name_of
 from sennit.workflows.plan.scheduling.ready import grant, in_place
 from sennit.workflows.plan.scheduling.slices import left_in_tasks, left_of
 from sennit.workflows.plan.scheduling.state import RUNNING, RunState
@@ -186,9 +186,9 @@ class Dispatcher:
 
         call = self._node_call(decision.units, asks=decision.asks)
         if isinstance(call, ProgramNodeCall):
-            call = call.model_copy(update=fields_set(moved=self._moved_ends(ends_before)))
+            call = call.model_copy(update=fields_set(moved=self._moved_ends(unit, ends_before)))
         if decision.following >= 0:
-            call = call.model_copy(update={"then": self._following_call(decision.following)})
+            call = call.model_copy(update={"then": self._following_call(decision.following, unit)})
         if isinstance(call, ToolNodeCall) and not decision.asks:
             call = call.model_copy(update=fields_set(early=self.offer(unit)))
 
@@ -209,7 +209,7 @@ class Dispatcher:
         options = self._options(decision, contract, call, ident)
         subagent = ""
         if contract is contracts.AGENT:
-            subagent = state.subagent(unit)
+            subagent = state.full_path(unit)
             handle = self._start_subagent(decision, call, ident, options)
         else:
             handle = _started(contract, call, ident, options)
@@ -222,18 +222,19 @@ class Dispatcher:
             flight.call = call.digest()
         self._follow(flight)
 
-    def _moved_ends(self, ends_before: dict[int, int]) -> tuple[str, ...]:
+    def _moved_ends(self, program: int, ends_before: dict[int, int]) -> tuple[str, ...]:
         """Return which of these calls end later than by the clocks of their workers, now or since an advance before."""
         for call, ended_at in ends_before.items():
             if ended_at != self._state.ended_at.get(call, 0):
                 self._moved.add(call)
-        return tuple(self._state.path(call) for call in ends_before if call in self._moved)
+        return tuple(name_of(self._state, program, call) for call in ends_before if call in self._moved)
 
-    def _following_call(self, program: int) -> NodeCall:
-        """Return the call of an advance that follows another call in its activity, and reads that call alone."""
+    def _following_call(self, program: int, unit: int) -> NodeCall:
+        """Return the call of an advance that follows the call of a unit in its activity, and reads that call alone."""
         call = self._node_call((program,))
         after = last_told(self._state, self._state.sessions[program])
-        return call.model_copy(update={"refs": {}, "lost": {}, "ends": {}, "follows": True, "after": after})
+        follows = name_of(self._state, program, unit)
+        return call.model_copy(update={"refs": {}, "lost": {}, "ends": {}, "follows": follows, "after": after})
 
     def _options(
         self, decision: Start, contract: Call[NodeCall, GroupReply], call: NodeCall, ident: ActivityId
@@ -270,7 +271,7 @@ class Dispatcher:
         if workflow.patched(SHARED_BY_SUBAGENTS):
             shared = self._shared
         return asyncio.create_task(
-            run_subagent(call, state.subagent(unit), ident, options, inherited, self._subagent_status, shared)
+            run_subagent(call, state.full_path(unit), ident, options, inherited, self._subagent_status, shared)
         )
 
     def look_up(self, unit: int, generation: int) -> None:

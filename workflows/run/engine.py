@@ -31,6 +31,7 @@ from sennit.workflows.plan.scheduling.events import (
     BudgetRaised,
     Cancel,
     CostCharged,
+    Decision,
     End,
     EndStatus,
     Event,
@@ -50,7 +51,7 @@ from sennit.workflows.plan.scheduling.events import (
     TimeAdvanced,
     Written,
 )
-from sennit.workflows.plan.scheduling.programs import log_name
+from sennit.workflows.plan.scheduling.programs import known_as, log_name, unit_called
 from sennit.workflows.plan.scheduling.snapshot import load
 from sennit.workflows.plan.scheduling.state import RUNNING, RunState
 from sennit.workflows.plan.scheduling.step import step, unit_of
@@ -299,8 +300,8 @@ class Engine:
     def _go_on(self, page: ProgramPage, ended: NodeEnded) -> None:
         """Go on with what an advance of a program has called, or fail the program."""
         try:
-            event, ends = advance_of(self.state.graph, page, ended)
-            self._check_room(len(event.calls))
+            event, ends = advance_of(self.state, page, ended)
+            self._check_room(sum(known_as(self.state, spec) < 0 for spec in event.calls))
         except ApplicationError as error:
             self._step(replace(ended, outcome=Outcome(error=(error.type or "", error.message))))
             return
@@ -496,16 +497,25 @@ class Engine:
         except Exception as error:  # noqa: BLE001  whatever it is, the state may be wrong from here on
             self._freeze(event, error)
             return False
-        for name, end_reply in ends:
-            self._note(self.state.graph.by_id[name], end_reply)
-        if isinstance(event, ProgramAdvanced) and reply is not None:
-            self._note(event.ended.unit, reply)
+        if isinstance(event, ProgramAdvanced):
+            self._note_advance(event.ended.unit, reply, ends)
         if len(self.replies) < MAX_KEPT_REPLIES:
             self.replies |= joined(self.state, self.replies)
         if isinstance(event, NodeEnded) and reply is not None and reply.question is not None:
             self._journal.ruled(self.state, event.unit, reply.question)
         self._journal.observe(self.state, self.replies, reply)
         self._speculate(lambda early: early.after(event, reply, decisions))
+        self._carry_out(decisions)
+        return True
+
+    def _note_advance(self, program: int, reply: NodeReply | None, ends: Iterable[CallEnd]) -> None:
+        """Keep how calls of a program have ended in its advance, and how the program has, if it is over."""
+        for name, end_reply in ends:
+            self._note(unit_called(self.state, program, name), end_reply)
+        if reply is not None:
+            self._note(program, reply)
+
+    def _carry_out(self, decisions: Iterable[Decision]) -> None:
         for decision in decisions:
             if isinstance(decision, Start):
                 self.dispatcher.start(decision)
@@ -515,7 +525,6 @@ class Engine:
                 self.dispatcher.look_up(decision.unit, decision.generation)
             elif isinstance(decision, End):
                 self.status = decision.status
-        return True
 
     # calls that are made early
 

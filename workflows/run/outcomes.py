@@ -36,6 +36,8 @@ from sennit.workflows.plan.compile.page import attach, check_places, parse_page
 from sennit.workflows.plan.language.limits import NO_USAGE, Usage
 from sennit.workflows.plan.scheduling.completion import LOST, NOT_WRITTEN, UNKNOWN_OUTCOME
 from sennit.workflows.plan.scheduling.events import NodeEnded, Outcome, ProgramAdvanced
+from sennit.workflows.plan.scheduling.programs import unit_called
+from sennit.workflows.plan.scheduling.state import RunState
 
 
 @dataclass(slots=True)
@@ -95,26 +97,28 @@ def page_of(graph: Graph, page: PlanPage) -> ExecutionPlan:
         raise invalid_result() from None
 
 
-def advance_of(graph: Graph, page: ProgramPage, ended: NodeEnded) -> tuple[ProgramAdvanced, list[CallEnd]]:
+def advance_of(state: RunState, page: ProgramPage, ended: NodeEnded) -> tuple[ProgramAdvanced, list[CallEnd]]:
     """Return what an advance of a program has come to, and how calls of its page have ended by now. Raises
     ApplicationError of type InvalidResult.
     """
+    program, count = ended.unit, len(state.graph.specs)
     try:
-        attached = attach(parse_page(page.specs), [], len(graph.specs))
+        attached = attach(parse_page(page.specs), [], count)
         ends = unpack_ends(attached, page.ends)
     except (ValueError, TypeError, AttributeError, LookupError):
         raise invalid_result() from None
 
     # The calls of a script are in no relation to other nodes.
     new: dict[str, int] = {}
-    for place, spec in enumerate(attached.specs, len(graph.specs)):
+    for place, spec in enumerate(attached.specs, count):
         if spec.kind == "program" or spec.inputs:
             raise invalid_result()
         spec.page = page.plan
         new[spec.id] = place
-    past = tuple(places_of(graph, page.past))
-    older = [name for name in page.waits if name not in new]
-    waits = (*places_of(graph, older), *(new[name] for name in page.waits if name in new))
+    waits = tuple(new[name] if name in new else unit_called(state, program, name) for name in page.waits)
+    past = tuple(unit_called(state, program, name) for name in page.past)
+    if min((*waits, *past), default=0) < 0:
+        raise invalid_result()
 
     # How calls of the page have ended, and the script itself.
     end = None

@@ -241,7 +241,7 @@ def cost_view(engine: Engine | None, planning: Usage) -> dict[str, Any]:
         wasted = engine.wasted
         for unit, reply in engine.replies.items():
             if any(reply.usage):
-                rows.append(_usage_row(engine.state.shown(unit), reply.usage))
+                rows.append(_usage_row(engine.state.path(unit), reply.usage))
     rows.sort(key=_by_expense)
     return {
         "budget": budget,
@@ -312,7 +312,7 @@ def node_view(engine: Engine | None, run: str, request: Any) -> dict[str, Any]:
     used = usage_by_unit(state).get(unit, NO_USAGE)
     view = view_of(state, unit, engine.replies.get(unit), agent, handled(state), used).model_dump(mode="json")
     if state.kind_of(unit) == "agent":
-        view["subagent"] = state.subagent(unit)
+        view["subagent"] = state.full_path(unit)
     view["ref"] = state.digest[unit]
     view["error"] = error_of(state, unit)
     view["generation"] = state.generation[unit]

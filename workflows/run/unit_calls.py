@@ -21,7 +21,7 @@ from sennit.workflows.messages.node_calls import (
 )
 from sennit.workflows.plan.compile.execution_plan import NodeSpec
 from sennit.workflows.plan.scheduling.joins import lost, makers, manifest
-from sennit.workflows.plan.scheduling.programs import beginning
+from sennit.workflows.plan.scheduling.programs import beginning, name_of
 from sennit.workflows.plan.scheduling.session import Session
 from sennit.workflows.plan.scheduling.state import SUCCEEDED, RunState
 
@@ -57,7 +57,7 @@ def node_call(state: RunState, run: str, plan: str, units: Units, *, asks: bool 
     # An advance that goes on reads the calls of which its script is told, and nothing else.
     session = state.sessions.get(unit)
     if session is not None and session.has_begun:
-        return takes(**common, **fields_set(**_advance_fields(state, session)))
+        return takes(**common, **fields_set(**_advance_fields(state, unit, session)))
 
     if takes is JoinNodeCall:
         # The activity finds the outputs that a join gathers by its manifest.
@@ -133,16 +133,24 @@ def _fields_of_inputs(state: RunState, unit: int, spec: NodeSpec, refs: dict[str
     return fields
 
 
-def _advance_fields(state: RunState, session: Session) -> dict[str, Any]:
+def _advance_fields(state: RunState, program: int, session: Session) -> dict[str, Any]:
     """Return what an advance is given: where its script stands, and the outputs, failures and times of ended calls."""
     calls = session.last.told
-    failed = [call for call in calls if state.status[call] != SUCCEEDED]
+    names = {call: name_of(state, program, call) for call in calls}
+    outputs: dict[str, str] = {}
+    failed: list[int] = []
+    for call in calls:
+        if state.status[call] == SUCCEEDED:
+            outputs[names[call]] = state.digest[call] or ""
+        else:
+            failed.append(call)
+    losses = lost(state, failed)
     return {
         "session": session.last.session,
         "repeated": _repeated(state, calls),
-        "refs": outputs_of(state, calls),
-        "lost": _losses(state, failed),
-        "ends": {state.path(call): state.ended_at.get(call, 0) for call in calls},
+        "refs": outputs,
+        "lost": {names[call]: loss for call, loss in losses.items()},
+        "ends": {names[call]: state.ended_at.get(call, 0) for call in calls},
     }
 
 

@@ -520,7 +520,7 @@ def _table(run: ShownRun, rows: Sequence[_Row], detail: _Detail) -> list[str]:
 
 
 def _row(run: ShownRun, row: _Row) -> str:
-    name = f"`{clip_name(run.state.shown(row.unit), 20)}`"
+    name = f"`{clip_name(run.state.path(row.unit), 20)}`"
     if row.more:
         name += f" +{row.more:,}"
     time = _time(run.state, row.unit)

@@ -77,9 +77,9 @@ def _map_parts(state: RunState, places: Mapping[int, int]) -> list[Part]:
     closings = []
     for node in state.items:
         sources = _ends_of(state.graph, state.graph.deps[node])
-        openings.append(Part(state.shown(node), "container", after=tuple(_places_of(sources, places))))
+        openings.append(Part(state.path(node), "container", after=tuple(_places_of(sources, places))))
         values = state.values(node)
-        closings.append(Part(state.shown(node), "container", after=tuple(_places_of(values, places))))
+        closings.append(Part(state.path(node), "container", after=tuple(_places_of(values, places))))
     return openings + closings
 
 
@@ -101,7 +101,7 @@ def _advance_parts(state: RunState, places: Mapping[int, int], advances: Mapping
         after = _places_of(dict.fromkeys(_told_before(state, program, number)), places)
         if number:
             after.append(advances[program, number - 1])
-        parts.append(Part(state.shown(program), "container", after=tuple(after)))
+        parts.append(Part(state.path(program), "container", after=tuple(after)))
     return parts
 
 
@@ -115,7 +115,7 @@ def _part(state: RunState, unit: int, after: tuple[int, ...]) -> Part:
     if state.is_call(unit):
         retries = max(0, state.attempts[unit] - 1)
     return Part(
-        name=state.shown(unit),
+        name=state.path(unit),
         kind=_kind_of(state, unit),
         began=began,
         ended=ended,
@@ -348,11 +348,8 @@ def _flow(state: RunState, start: int, end: int) -> tuple[FlowLine, ...]:
     lines = []
     for node, after in zip(shown[start:end], sources[start:end], strict=True):
         spec = graph.specs[node]
-        name = spec.id
-        if spec.formerly:
-            name = spec.formerly[0]
         edges = tuple(dict.fromkeys(after))[:room]
-        lines.append(FlowLine(node=name, after=edges))
+        lines.append(FlowLine(node=spec.id, after=edges))
         room -= len(edges)
     return tuple(lines)
 

@@ -176,7 +176,7 @@ class Journal:
         generation = state.generation[unit]
         if generation == 1:  # as usual, so that the event does not say it
             generation = 0
-        self.note(kind, moment, node=state.shown(unit), text=text, generation=generation)
+        self.note(kind, moment, node=state.path(unit), text=text, generation=generation)
 
     def ask(self, items: Sequence[BlockedOn]) -> bool:
         """Note what the run waits for now and did not wait for at the last call. Return whether that has changed, so
@@ -215,7 +215,7 @@ class Journal:
         if update:
             self.note(
                 "answered",
-                node=state.shown(unit),
+                node=state.path(unit),
                 text=question.text,
                 update=update,
                 rule=question.rule,

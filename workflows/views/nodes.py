@@ -95,7 +95,7 @@ def fields_of(state: RunState, unit: int, caught: Container[int], usage: Usage =
     has thousands.
     """
     fields = {
-        "id": state.shown(unit),
+        "id": state.path(unit),
         "kind": state.kind_of(unit),
         "status": status_of(state, unit, caught),
         "duration_ms": millis_of(state, unit),
@@ -168,7 +168,7 @@ def view_of(
     return NodeView(
         **fields_of(state, unit, caught, usage),
         summary=shown_summary(spec),
-        needs=tuple(map(state.shown, needs)),
+        needs=tuple(map(state.path, needs)),
         preview=preview,
         ref=cut(ref or "", MAX_SHOWN_REFERENCE_CHARACTERS) or None,
     )
@@ -178,7 +178,7 @@ def drain_waits_for(state: RunState) -> tuple[str, ...]:
     """Return the first running nodes of a run that drains, before it continues as new; none of any other run."""
     if not state.draining:
         return ()
-    return tuple(map(state.shown, islice(state.units_in(RUNNING), MAX_BLOCKED)))
+    return tuple(map(state.path, islice(state.units_in(RUNNING), MAX_BLOCKED)))
 
 
 def visible_units(state: RunState) -> list[int]:

@@ -44,7 +44,7 @@ def output_places(state: RunState, names: Sequence[str], answer: str, plan: str)
         else:  # one hint is enough, and to look for many would keep the run from its work
             hint = ""
             if not unknown:
-                hint = nearest_or_known(name, [state.shown(unit) for unit in visible_units(state)])
+                hint = nearest_or_known(name, [state.path(unit) for unit in visible_units(state)])
             unknown += 1
             places.append(_none(NO_SUCH_NODE, f"there is no node {format_name(name)}{hint}"))
     return tuple(places)

@@ -95,13 +95,13 @@ def _waiting(state: RunState, unit: int, run: str) -> BlockedOn:
         return _gate(state, unit, run)
     question = state.questions.get(unit, Question(""))
     asks = f"may this run? {spec.summary}"
-    asked = _approval(state.shown(unit), asks, run, shown=question.text, token=question.token())
+    asked = _approval(state.path(unit), asks, run, shown=question.text, token=question.token())
     return asked.model_copy(update={"arguments": question.arguments})
 
 
 def _gate(state: RunState, unit: int, run: str) -> BlockedOn:
     spec = state.spec_of(unit)
-    path = state.shown(unit)
+    path = state.path(unit)
     text = spec.question
     if unit in state.questions:
         text = state.questions[unit].text
@@ -190,13 +190,13 @@ def _together(state: RunState, node: int, units: list[int], run: str) -> Blocked
     lines = []
     for unit in units[:MAX_BLOCKED]:
         asked = state.questions.get(unit, Question(""))
-        lines.append(f"{state.shown(unit)}  {one_line(asked.text, MAX_LINE_CHARACTERS)}")
+        lines.append(f"{state.path(unit)}  {one_line(asked.text, MAX_LINE_CHARACTERS)}")
     if len(units) > MAX_BLOCKED:
         command = shlex.join(["sennit", "status", run])
         lines.append(f"and {len(units) - MAX_BLOCKED} more; read them all: {command}")
     question = f"may these {len(units)} run? {state.graph.specs[node].summary}"
     token = token_of(state, units)
-    together = _approval(state.shown(node), question, run, shown="\n".join(lines), token=token)
+    together = _approval(state.path(node), question, run, shown="\n".join(lines), token=token)
     return together.model_copy(update={"parts": len(units)})
 
 
@@ -218,7 +218,7 @@ def _failed(state: RunState, unit: int, run: str) -> BlockedOn:
     if items:
         again = items[0]
         count = len(state.items[unit]) // state.graph.specs[state.node_of(unit)].per_item
-        names = format_names(map(state.shown, items), MAX_NAMED_ITEMS)
+        names = format_names(map(state.path, items), MAX_NAMED_ITEMS)
         error = f"{len(items):,} of {count:,} items failed, {names}: {error}"
     if NEXT_TRY in state.deadlines and unit in outages(state):
         error += f"; {tried_again_at(state.deadlines[NEXT_TRY])}"
@@ -226,15 +226,15 @@ def _failed(state: RunState, unit: int, run: str) -> BlockedOn:
         return _script_error(state, unit, run, error)
 
     # A person who repeats a write must say so.
-    example: dict[str, JsonValue] = {"node": state.shown(again)}
-    command = ["sennit", "retry", run, state.shown(again)]
+    example: dict[str, JsonValue] = {"node": state.path(again)}
+    command = ["sennit", "retry", run, state.path(again)]
     writes = repeated(state, again)
     if writes:
         error += f"; to run it again may repeat what {names_of(state, writes)} wrote"
         example["repeat_effect"] = True
         command.append("--repeat-effect")
     return BlockedOn(
-        node=state.shown(unit),
+        node=state.path(unit),
         why="failed",
         question=error,
         update="retry_node",
@@ -247,7 +247,7 @@ def _failed(state: RunState, unit: int, run: str) -> BlockedOn:
 def _script_error(state: RunState, unit: int, run: str, error: str) -> BlockedOn:
     """Return the question about a script that has failed by itself: it fails again, so it is edited."""
     graph = state.graph
-    name = state.shown(graph.program_of(state.node_of(unit)))
+    name = state.path(graph.program_of(state.node_of(unit)))
     command = ["sennit", "edit", run, "FILE.py"]
     programs = sum(spec.is_program for spec in graph.specs)
     if programs > 1:

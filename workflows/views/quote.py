@@ -80,7 +80,7 @@ def shortage(state: RunState, units: Iterable[int]) -> Shortage | None:
     if not missing:
         return None
     left = state.budget.left("calls")
-    least = f"`{state.shown(unit)}` makes at least {left + missing} model calls"
+    least = f"`{state.path(unit)}` makes at least {left + missing} model calls"
     return Shortage(missing, f"{least}; the budget has {left} left")
 
 

@@ -83,7 +83,7 @@ def _why_without_value(state: RunState, node: int) -> str:
         ended = STATUS_NAMES[state.status[node]]
         if ended != "failed":
             ended = f"was {ended}"
-        names.append(f"`{state.shown(node)}` {ended}")
+        names.append(f"`{state.path(node)}` {ended}")
         if node in state.notes:
             return ": ".join([*names, state.notes[node][1]])
         node = _dependency_without_value(state, node)

@@ -29,7 +29,7 @@ def why_lost(state: RunState) -> str:
         cause = ""
         if items:
             cause = f": {_note(state, items[0])}"
-        reasons.append(f"every item of `{state.shown(node)}` failed{cause}")
+        reasons.append(f"every item of `{state.path(node)}` failed{cause}")
     return "; ".join(reasons[:3])
 
 
@@ -47,7 +47,7 @@ def _failures(state: RunState) -> list[str]:
     warnings = []
     for node in unused_failures(state):
         note = _note(state, node)
-        warnings.append(f"`{state.shown(node)}` failed, and nothing uses it: {note}")
+        warnings.append(f"`{state.path(node)}` failed, and nothing uses it: {note}")
     return warnings
 
 
@@ -56,7 +56,7 @@ def _refused(state: RunState) -> list[str]:
     warnings = []
     for unit, (kind, reason) in state.notes.items():
         if kind == REJECTED:
-            warnings.append(f"the write `{state.shown(unit)}` was refused: {reason}")
+            warnings.append(f"the write `{state.path(unit)}` was refused: {reason}")
     return warnings
 
 
@@ -66,11 +66,11 @@ def _answered_without(state: RunState) -> list[str]:
     for unit, note in state.notes.items():
         if note == ANSWERED:
             model = state.graph.model_of(unit)
-            calls.setdefault(model, []).append(f"`{state.shown(unit)}`")
+            calls.setdefault(model, []).append(f"`{state.path(unit)}`")
     warnings = []
     for model, names in calls.items():
         shown = format_names(names, MAX_NAMED_CALLS)
-        warnings.append(f"`{state.shown(model)}` has answered without {shown}: what still ran was cancelled")
+        warnings.append(f"`{state.path(model)}` has answered without {shown}: what still ran was cancelled")
     return warnings
 
 

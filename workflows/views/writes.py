@@ -77,4 +77,4 @@ def _made(state: RunState) -> Iterator[int]:
 
 def names_of(state: RunState, nodes: list[int]) -> str:
     """Return the first few of these nodes, as people read them."""
-    return format_names(map(state.shown, nodes), 5)
+    return format_names(map(state.path, nodes), 5)

@@ -24,10 +24,10 @@ def begun(node: str = "main", made: int = 0, mark: str = "") -> Session:
 
 
 def test_a_program_that_runs_again_gives_its_calls_new_ids() -> None:
-    session = begun(made=2, mark="main~2")
+    session = begun(made=2, mark="r2")
     session.made = 3
     assert [session.call_id(1), session.call_id(2)] == ["main_1", "main_2"]
-    again = begun(made=2, mark="main~3")
+    again = begun(made=2, mark="r3")
     again.made = 3
     assert session.call_id(3) not in ("main_3", again.call_id(3))
 

@@ -7,7 +7,6 @@ from doubles.plan.play import Play, each, node
 
 from sennit.workflows.limits import MAX_OUTPUTS, MAX_SHOWN_REFERENCE_CHARACTERS
 from sennit.workflows.messages.outputs import NO_SUCH_NODE, OutputPlace
-from sennit.workflows.plan.compile.execution_plan import NodeSpec
 from sennit.workflows.plan.language.text import nearest_or_known
 from sennit.workflows.views import outputs
 from sennit.workflows.views.nodes import view_of
@@ -61,12 +60,3 @@ def test_what_is_no_path_names_no_unit(name: str) -> None:
     assert state.find(name) is None
     assert [place.error.type for place in output_places(state, [name], "", "") if place.error] == [NO_SUCH_NODE]
     assert state.path(state.find("notes[1]") or 0) == "notes[1]"
-
-
-def test_the_id_that_a_call_had_before_still_names_its_output() -> None:
-    play = Play(node("main_1"))
-    play.begin()
-    play.ok("main_1", digest="ab" * 20)
-    play.state.graph.rename(0, NodeSpec("main_g_1", "tool", page="p"))
-    for name in ("main_1", "main_g_1"):
-        assert output_places(play.state, [name], "", "") == (OutputPlace(ref="ab" * 20),)

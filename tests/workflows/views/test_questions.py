@@ -77,25 +77,26 @@ def test_what_a_script_that_was_replaced_has_called_is_not_listed_as_failed() ->
     ends(state, "main", Outcome(error=("CallFailed", "Boom: it broke")))
     assert blocked_on(state, "run-1", {})
     step(state, ProgramEdited(0, "p2"))
-    added(state, called("main_ga_1"), then("main_ga_s2", 2), page="q")
+    added(state, called("main_r2_1"), then("main_r2_s2", 2), page="q")
     assert blocked_on(state, "run-1", {}) == ()
     assert "failed" not in status_of(state).values()
 
 
-def test_calls_keep_the_ids_that_were_shown_when_a_step_runs_again() -> None:
+def test_calls_keep_their_ids_when_a_program_runs_again() -> None:
     state = begun()
     added(state, called("main_1", key="a"), called("main_2", key="b"), then("main_s2", 1, 2))
     ends(state, "main_1")
-    for mark in ("_gaaaaaa", "_gbbbbbb"):
+    for mark in ("_r2", "_r3"):
         step(state, ProgramEdited(0, "p2"))
         calls = (called(f"main{mark}_1", key="a"), called(f"main{mark}_2", key=mark), called(f"main{mark}_3", key="c"))
-        added(state, *calls, then(f"main{mark}_s2", *((1, 3, 4) if mark == "_gaaaaaa" else (1, 5, 4))), page=mark)
+        added(state, *calls, then(f"main{mark}_s2", *((1, 3, 4) if mark == "_r2" else (1, 5, 4))), page=mark)
     lines = {line.id: (line.status, line.taken_over, line.summary) for line in report_lines(ShownRun(state))[0]}
-    assert lines["main_1"] == ("succeeded", True, "main_gbbbbbb_1")
-    assert lines["main_3"][:2] == ("running", True)
-    assert sorted(lines) == ["main", "main_1", "main_2", "main_3", "main_gaaaaaa_2", "main_gbbbbbb_2"]
+    assert lines["main_1"][:2] == ("succeeded", True)
+    assert lines["main_r2_3"][:2] == ("running", True)
+    assert sorted(lines) == ["main", "main_1", "main_2", "main_r2_2", "main_r2_3", "main_r3_2"]
     for name in lines:
-        assert state.shown(state.find(name) or 0) == name
+        assert state.path(state.find(name) or 0) == name
+    assert state.find("main_r2_1") is None, "that is only what the script calls it"
 
 
 def test_a_script_that_failed_by_itself_is_edited_first() -> None:

@@ -53,7 +53,7 @@ def test_calls_in_tasks_add_up_by_line_with_time_and_tokens() -> None:
 def test_what_only_an_earlier_script_has_called_is_not_in_it() -> None:
     graph = graph_of("main")
     graph.append([called("m_1", "search:2 a"), called("m_2", "search:3 b"), called("m_3", "look#1:3 a", "task")], 0)
-    graph.rename(1, called("m_g_1", "search:5 a"))
+    graph.show_as(1, called("m_g_1", "search:5 a"))
     state = RunState(graph)
     state.sessions[0] = Session(calls={1: 0}, left={2: None, 3: None})
     lines = view_of(state).lines

@@ -124,8 +124,6 @@ class NodeSpec:
     """The plan where an activity finds a node that was added while the run went on; "" for the run's own plan."""
     maker: int = -1
     """The program, or the turn of the tool loop, that has added it."""
-    formerly: list[str] = field(default_factory=list)
-    """The ids that a program's call had before the program ran again."""
     key: str = ""
     """What a program's call or task is known by when the program runs again."""
     in_place: bool = False
@@ -162,11 +160,6 @@ class NodeSpec:
     def is_program(self) -> bool:
         """Whether the node is a program, with a script of its own."""
         return self.kind == "program"
-
-    def show_as(self, name: str) -> None:
-        """Have the summary begin with the id that people know."""
-        if self.summary.startswith(f"{self.id} "):
-            self.summary = name + self.summary.removeprefix(self.id)
 
     def move(self, to: Callable[[int], int]) -> None:
         """Have the node name others by the places that they have elsewhere."""
@@ -227,6 +220,7 @@ def _row(spec: NodeSpec) -> dict[str, Any]:
 
 def _spec(row: dict[str, Any]) -> NodeSpec:
     """Return the node or stage that `_row` made a row of."""
+    row.pop("formerly", None)  # earlier versions wrote it of calls of programs
     if row.get("summary", "").startswith(" "):
         row["summary"] = row["id"] + row["summary"]
     if "quote" in row:

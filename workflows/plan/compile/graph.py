@@ -83,17 +83,17 @@ class Graph:
         self.execution_plan.direct = direct
         self.answering = dict.fromkeys(nodes)
 
-    def rename(self, index: int, spec: NodeSpec) -> None:
-        """Have a call of a program be the one that the program made when it ran again: with the id of that, and on its
-        page. The old id still names it.
+    def show_as(self, index: int, spec: NodeSpec) -> None:
+        """Have people see a call where its program makes it now, in the place of another node. The call counts in the
+        budgets of the tasks that make it now.
         """
-        old = self.specs[index]
-        spec.successor = old.successor
-        spec.maker = old.maker
-        spec.formerly = [*old.formerly, old.id]
-        spec.show_as(spec.formerly[0])
-        self.specs[index] = spec
-        self.by_id[spec.id] = index
+        known = self.specs[index]
+        known.call_site = spec.call_site
+        known.slice = spec.slice
+        known.slice_of = spec.slice_of
+        known.summary = spec.summary
+        if spec.summary.startswith(f"{spec.id} "):
+            known.summary = known.id + spec.summary.removeprefix(spec.id)
         self.sketch = None
 
     def put_behind(self, step: int, later: int) -> None:
@@ -153,7 +153,7 @@ class Graph:
         """Note the nodes from the number `first` on, and then their edges."""
         added = list(enumerate(self.specs[first:], first))
         for index, spec in added:
-            self.by_id |= dict.fromkeys((*spec.formerly, spec.id), index)
+            self.by_id[spec.id] = index
             if spec.key:
                 self.by_key[spec.key] = index
             self.deps.append(spec.needs + spec.watches)

@@ -54,8 +54,7 @@ def attach(page: ExecutionPlan, known: list[int], count: int) -> ExecutionPlan:
         raise ValueError("the page does not fit the plan")
     ids: dict[str, None] = {}
     for spec in page.specs:
-        is_of_run = spec.formerly or spec.maker >= 0
-        if is_of_run or spec.id in ids:
+        if spec.maker >= 0 or spec.id in ids:
             raise ValueError("the page does not fit the plan")
         ids[spec.id] = None
 

@@ -5,7 +5,6 @@ from sennit.workflows.plan.scheduling.budget import Rate
 from sennit.workflows.plan.scheduling.cancellation import NOT_MADE, cancel_inputs, give_up_for_model
 from sennit.workflows.plan.scheduling.completion import cancel, live
 from sennit.workflows.plan.scheduling.events import NodesAppended
-from sennit.workflows.plan.scheduling.program_calls import show_short
 from sennit.workflows.plan.scheduling.state import OVERTIME, SKIPPED, RunState
 
 _RAN_AGAIN = ("Replaced", "its node ran again")
@@ -39,8 +38,6 @@ def append(state: RunState, event: NodesAppended) -> None:
         new = state.append(fresh)
     else:
         earlier = graph.specs[ended.unit].successor
-        for spec in fresh:
-            show_short(state, spec)
         graph.go_on_with(fresh, ended.unit)
         new = state.open_columns(range(first, first + len(fresh)))
         if earlier >= 0 and graph.specs[earlier].maker >= 0:

@@ -1,6 +1,5 @@
 """The calls of programs: taking them over from a script, and going back when one of them gets another end."""
 
-import re
 from collections.abc import Sequence
 
 from sennit.workflows.plan.compile.execution_plan import NodeSpec
@@ -8,7 +7,15 @@ from sennit.workflows.plan.scheduling import ready, reset, slices
 from sennit.workflows.plan.scheduling.budget import Amounts
 from sennit.workflows.plan.scheduling.cancellation import NOT_MADE, give_up
 from sennit.workflows.plan.scheduling.events import Outcome, ProgramAdvanced, TaskNews
-from sennit.workflows.plan.scheduling.programs import enter_slices, go_back_to, hear, tell, wake
+from sennit.workflows.plan.scheduling.programs import (
+    enter_slices,
+    go_back_to,
+    hear,
+    known_as,
+    tell,
+    unit_called,
+    wake,
+)
 from sennit.workflows.plan.scheduling.session import Advance
 from sennit.workflows.plan.scheduling.state import (
     CANCELLED,
@@ -22,8 +29,6 @@ from sennit.workflows.plan.scheduling.state import (
 )
 
 _TASK_ENDS = {"succeeded": SUCCEEDED, "failed": FAILED, "cancelled": CANCELLED}
-_MARK = re.compile(r"_g[0-9a-f]{6}(?=_)")
-"""In the ids of what a program calls when it runs again. People see ids without it, if they are free."""
 
 
 def append(state: RunState, event: ProgramAdvanced) -> None:
@@ -33,28 +38,29 @@ def append(state: RunState, event: ProgramAdvanced) -> None:
     """
     graph, program = state.graph, event.ended.unit
     session = state.sessions[program]
-    calls, fresh = _taken_over(state, event.calls)
-    generations = [state.generation[graph.by_key[spec.key]] if spec.key in graph.by_key else 1 for spec in fresh]
+    calls, fresh = _taken_over(state, program, event.calls)
+    generations = [_generation_of(state, spec) for spec in fresh]
     new = state.append(fresh, program)
     state.generation |= zip(new, generations, strict=True)
     session.take_calls(calls)
     for call in calls:
         enter_slices(state, call)
         _let_wait_again(state, call)
-
-    # Places behind the nodes of the run are those of the calls of this event.
-    waits = [place if place < new.start else calls[place - new.start] for place in event.waits]
-    made = [graph.by_id[name] for name, _ in event.ends]
-    session.end_advance(waits, event.past, made, Advance(event.session))
     for call in new:
         if graph.specs[call].kind == "task":
             _begin_task(state, call)
         else:
             state.mark(call)
-    for name, outcome in event.ends:
-        if graph.by_id[name] in new:
-            _begin(state, graph.by_id[name], outcome)
-    give_up(state, [graph.by_id[name] for name in event.given_up if name in graph.by_id])
+
+    # Places behind the nodes of the run are those of the calls of this event.
+    waits = [place if place < new.start else calls[place - new.start] for place in event.waits]
+    ends = [(unit_called(state, program, name), outcome) for name, outcome in event.ends]
+    session.end_advance(waits, event.past, [call for call, _ in ends], Advance(event.session))
+    for call, outcome in ends:
+        if call in new:
+            _begin(state, call, outcome)
+    given_up = [unit_called(state, program, name) for name in event.given_up]
+    give_up(state, [call for call in given_up if call >= 0])
 
 
 def settle(state: RunState, program: int) -> None:
@@ -73,39 +79,27 @@ def give_up_left(state: RunState, program: int) -> None:
     give_up(state, left, NOT_MADE, spares_writes=False)
 
 
-def _taken_over(state: RunState, specs: Sequence[NodeSpec]) -> tuple[list[int], list[NodeSpec]]:
+def _taken_over(state: RunState, program: int, specs: Sequence[NodeSpec]) -> tuple[list[int], list[NodeSpec]]:
     """Take over those calls that the program made before. Return the units that all calls have or will have, and those
     that are new.
 
-    What has failed is made again, in the same generation, so that the ledger of effects knows it. A call that was
-    cancelled, but may not have stopped, is made again by a unit of its own. A write of which a person is asked once
-    more waits for their word; the ledger of effects has its result. A task that the program made before runs again.
+    A unit that is taken over keeps its id, and people see where the script makes it now. A task runs again.
     """
-    graph = state.graph
+    graph, session = state.graph, state.sessions[program]
     units, fresh = list[int](), list[NodeSpec]()
     for spec in specs:
-        known = graph.by_key.get(spec.key, -1) if spec.key else -1
-        is_task = spec.kind == "task"
-        if known < 0 or (state.status[known] == CANCELLED and not is_task):
+        known = known_as(state, spec)
+        if known < 0:
             units.append(len(graph.specs) + len(fresh))
             fresh.append(spec)
             continue
         units.append(known)
-        generation = state.generation[known]
-        graph.rename(known, spec)
-        if is_task:
+        session.take_over(known, spec.id)
+        graph.show_as(known, spec)
+        if spec.kind == "task":
             _begin_task(state, known)
-            continue
-        is_asked = spec.confirms and state.status[known] == SUCCEEDED
-        if is_asked:
-            state.approved.pop(known, None)
-        if is_asked or state.status[known] == FAILED:
-            reset.reset(state, known)
-            state.generation[known] = generation
         else:
             state.taken_over[known] = True
-    for spec in fresh:
-        show_short(state, spec)
     return units, fresh
 
 
@@ -117,12 +111,12 @@ def _let_wait_again(state: RunState, call: int) -> None:
             state.mark(unit)
 
 
-def show_short(state: RunState, spec: NodeSpec) -> None:
-    """Have people see the id of a new call without the mark of a program that ran again, if that id is free."""
-    short = _MARK.sub("", spec.id)
-    if short != spec.id and short not in state.graph.by_id:
-        spec.formerly = [short]
-        spec.show_as(short)
+def _generation_of(state: RunState, spec: NodeSpec) -> int:
+    """Return the generation of a new unit: that of the unit that has made the call before, for the ledger of effects
+    knows the call by that.
+    """
+    known = state.graph.by_key.get(spec.key)
+    return state.generation[known] if known is not None else 1
 
 
 def _begin(state: RunState, unit: int, outcome: Outcome) -> None:
@@ -167,10 +161,10 @@ def _begin_task(state: RunState, task: int) -> None:
     state.notes.pop(task, None)
 
 
-def note_tasks(state: RunState, news: Sequence[TaskNews]) -> None:
+def note_tasks(state: RunState, program: int, news: Sequence[TaskNews]) -> None:
     """Take what a program tells of its tasks."""
     for told in news:
-        node = state.graph.by_id.get(told.id, -1)
+        node = unit_called(state, program, told.id)
         if node < 0 or state.graph.specs[node].kind != "task":
             continue
         at = min(told.at or state.now, state.now)

@@ -5,10 +5,11 @@ Everything else about a call is as for any unit. The scheduler asks here wheneve
 
 from typing import Any
 
+from sennit.workflows.plan.compile.execution_plan import NodeSpec
 from sennit.workflows.plan.scheduling import ready, slices
 from sennit.workflows.plan.scheduling.joins import is_open
 from sennit.workflows.plan.scheduling.session import Session
-from sennit.workflows.plan.scheduling.state import DELEGATED, FAILED, RUNNING, SUCCEEDED, RunState
+from sennit.workflows.plan.scheduling.state import CANCELLED, DELEGATED, FAILED, RUNNING, SUCCEEDED, RunState
 
 CALL_FAILED = "CallFailed"
 """The failure of a program that does not catch the failure of one of its calls."""
@@ -170,6 +171,34 @@ def log_name(state: RunState, unit: int) -> str:
 
 
 # What is known of calls.
+
+
+def unit_called(state: RunState, program: int, name: str) -> int:
+    """Return the unit that the script of a program calls so; -1 if there is none."""
+    unit = state.sessions[program].units.get(name)
+    if unit is None:
+        unit = state.graph.by_id.get(name, -1)
+    return unit
+
+
+def known_as(state: RunState, spec: NodeSpec) -> int:
+    """Return the unit that takes the place of a call of a script, because the program has made that call before; or -1.
+
+    What has failed or was cancelled is made again, and what a person confirms asks: by a unit of its own.
+    """
+    known = state.graph.by_key.get(spec.key, -1) if spec.key else -1
+    if known < 0 or spec.kind == "task":
+        return known
+    status = state.status[known]
+    is_asked = spec.confirms and status == SUCCEEDED
+    if is_asked or status in (FAILED, CANCELLED):
+        return -1
+    return known
+
+
+def name_of(state: RunState, program: int, call: int) -> str:
+    """Return what the script of a program calls a unit: its id, unless the script has taken the unit over."""
+    return state.sessions[program].names.get(call, state.graph.specs[call].id)
 
 
 def is_left_behind(state: RunState, node: int) -> bool:

@@ -34,6 +34,10 @@ class Session:
     """The calls for which the script waits."""
     left: dict[int, None] = field(default_factory=dict)
     """What it has called when it ran before and not yet again: it is given up when the script waits or ends."""
+    names: dict[int, str] = field(default_factory=dict)
+    """What the script calls the units that it has taken over, where that is not their id."""
+    units: dict[str, int] = field(default_factory=dict)
+    """These units by those names."""
 
     @property
     def last(self) -> Advance:
@@ -55,6 +59,11 @@ class Session:
         for call in calls:
             self.calls[call] = self.number
             self.left.pop(call, None)
+
+    def take_over(self, call: int, name: str) -> None:
+        """Note what the script calls a unit that it has taken over."""
+        self.names[call] = name
+        self.units[name] = call
 
     def end_advance(self, waits: Iterable[int], past: Sequence[int], made: Iterable[int], following: Advance) -> None:
         """Have the script wait: for these calls beside those for which it waited before, and not for the `past` ones.

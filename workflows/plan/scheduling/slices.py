@@ -41,7 +41,7 @@ def holders_of(state: RunState, unit: int) -> list[int]:
     while holder >= 0:
         if holder in state.slices:
             found.append(holder)
-        holder = graph.by_id.get(graph.specs[holder].slice_of, -1)
+        holder = _task_called(state, holder, graph.specs[holder].slice_of)
     return found
 
 
@@ -67,8 +67,17 @@ def left_in_tasks(state: RunState, program: int) -> dict[str, dict[str, int]]:
     found: dict[str, dict[str, int]] = {}
     for holder, its in state.slices.items():
         if state.graph.caller_of(holder) == program:
-            found[state.graph.specs[holder].id] = {name: its.budget.left(name) for name in its.budget.limits}
+            task = state.sessions[program].names.get(holder, state.graph.specs[holder].id)
+            found[task] = {name: its.budget.left(name) for name in its.budget.limits}
     return found
+
+
+def _task_called(state: RunState, call: int, name: str) -> int:
+    """Return the task that the script which makes a call calls so; -1 if there is none."""
+    session = state.sessions.get(state.graph.caller_of(call))
+    if session is not None and name in session.units:
+        return session.units[name]
+    return state.graph.by_id.get(name, -1)
 
 
 def ledger_of(state: RunState, unit: int) -> dict[str, dict[str, Any]]:

@@ -250,12 +250,17 @@ def _steps_of_older_programs(state: RunState) -> dict[int, int]:
 def _session_rows(session: Session) -> list[Any]:
     """Return where a program stands as lists."""
     advances = [list(astuple(advance)) for advance in session.advances]
-    return [advances, list(session.calls.items()), list(session.waits), list(session.left)]
+    names = list(session.names.items())
+    return [advances, list(session.calls.items()), list(session.waits), list(session.left), names]
 
 
-def _session_of(advances: list[Any], calls: list[Any], waits: list[int], left: list[int]) -> Session:
+def _session_of(
+    advances: list[Any], calls: list[Any], waits: list[int], left: list[int], names: list[tuple[int, str]]
+) -> Session:
     """Return where a program stands."""
     session = Session(calls=dict(calls), waits=dict.fromkeys(waits), left=dict.fromkeys(left))
+    for call, name in names:
+        session.take_over(call, name)
     session.advances = [Advance(digest, tuple(told), tuple(past)) for digest, told, past in advances]
     for number, advance in enumerate(session.advances[:-1]):
         session.heard |= dict.fromkeys(advance.told, number)

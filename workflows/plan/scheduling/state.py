@@ -390,23 +390,13 @@ class RunState:
         path = f"{spec.id}[{item}]"
         return f"{path}.{spec.stages[stage].id}" if stage < len(spec.stages) else path
 
-    def shown(self, unit: int) -> str:
-        """Return the path of a unit as people have seen it first: a call that a program made again keeps its id."""
-        spec, path = self.spec_of(unit), self.path(unit)
-        return path.replace(spec.id, spec.formerly[0], 1) if spec.formerly else path
-
     def full_path(self, unit: int, generation: int = 0) -> str:
         """Return a unit's path with its generation, or an earlier one: `n7`, then `n7~2`. So are activities called."""
         generation = generation or self.generation[unit]
         return self.path(unit) if generation == 1 else f"{self.path(unit)}~{generation}"
 
-    def subagent(self, unit: int) -> str:
-        """Return what follows the run's id in that of a unit's sub-agent: its full path, by its first id."""
-        spec, path = self.spec_of(unit), self.full_path(unit)
-        return path.replace(spec.id, spec.formerly[0], 1) if spec.formerly else path
-
     def find(self, path: str) -> int | None:
-        """Return the unit at a `path` as `path` writes it, or None. The id that a call had before still names it."""
+        """Return the unit at a `path` as `path` writes it, or None."""
         name, bracket, index = path.partition("[")
         node = self.graph.by_id.get(name)
         if node is None or not bracket:

@@ -271,7 +271,7 @@ def _end_advance(state: RunState, program: int, outcome: Outcome) -> None:
     """Take how an advance of a program has ended. With the program, what its script no longer waits for is given up."""
     until = min(outcome.at or state.now, state.now)
     state.millis[program] = max(0, until - state.started[program])
-    program_calls.note_tasks(state, outcome.tasks)
+    program_calls.note_tasks(state, program, outcome.tasks)
     completion.complete(state, program, outcome)
     has_value = state.status[program] == SUCCEEDED
     if has_value or _failed_by_itself(outcome):
@@ -372,7 +372,7 @@ def _advance(state: RunState, event: ProgramAdvanced) -> None:
     program_calls.append(state, event)
     _end_node(state, event.ended)
     for name, outcome in event.ends:
-        unit = state.graph.by_id[name]
+        unit = programs.unit_called(state, program, name)
         _end_node(state, NodeEnded(unit, state.generation[unit], outcome))
     if event.end is None:
         program_calls.settle(state, program)

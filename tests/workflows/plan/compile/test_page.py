@@ -98,12 +98,11 @@ def test_a_page_may_have_every_form_of_a_condition() -> None:
 OF_A_RUN = [
     ExecutionPlan([NodeSpec("a", "tool", maker=99)], [0]),
     ExecutionPlan([NodeSpec("a", "tool"), NodeSpec("b", "tool", maker=0)], [0]),
-    ExecutionPlan([NodeSpec("a", "tool", formerly=["b"])], [0]),
     ExecutionPlan([], []),
 ]
 
 
-@pytest.mark.parametrize("plan", OF_A_RUN, ids=["no maker", "maker", "formerly", "no nodes"])
+@pytest.mark.parametrize("plan", OF_A_RUN, ids=["no maker", "maker", "no nodes"])
 def test_a_first_page_that_says_what_only_a_run_knows_is_none(plan: ExecutionPlan) -> None:
     with pytest.raises(ValueError, match="does not fit"):
         attach(parse_page(plan.pack(), MOST, foreign=True), [], 0)

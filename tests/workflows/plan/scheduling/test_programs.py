@@ -37,6 +37,8 @@ from sennit.workflows.plan.scheduling.programs import (
     advance_number,
     beginning,
     is_left_behind,
+    name_of,
+    unit_called,
 )
 from sennit.workflows.plan.scheduling.retry import is_passed
 from sennit.workflows.plan.scheduling.snapshot import dump, load
@@ -572,16 +574,19 @@ def test_an_edit_that_fails_by_itself_gives_up_what_only_the_old_script_called(r
     assert world.tried == Counter({f"b{number}": 1 for number in range(6)}) + Counter(["last"])
 
 
-def test_a_call_that_was_taken_over_has_its_old_name_also_after_continuing_as_new() -> None:
-    """Pages of its tool loop name it so, and a sub-agent is known by it to its writes."""
+def test_a_call_that_was_taken_over_keeps_its_id_also_after_continuing_as_new() -> None:
+    """Its activity, the pages of its tool loop and a sub-agent are called by it. The script has another name for it."""
     state = begun()
-    added(state, paged("main_1", "llm", key="k"), then(1))
+    added(state, paged("main_1", "llm", key="k", call_site="llm:3"), then(1))
     step(state, ProgramEdited(0, "p"))
     count = len(state.graph.specs)
-    added(state, paged("main_g_1", "llm", key="k"), then(count))
-    graph = Graph(ExecutionPlan.unpack(state.graph.execution_plan.pack()))
-    assert graph.by_id["main_1"] == graph.by_id["main_g_1"] == 1
-    assert graph.specs[1].formerly == ["main_1"]
+    added(state, paged("main_r2_1", "llm", key="k", call_site="llm:5"), then(count))
+    state = restored(state)
+    spec = state.graph.specs[1]
+    assert (spec.id, spec.page, spec.call_site) == ("main_1", "p", "llm:5")
+    assert name_of(state, 0, 1) == "main_r2_1"
+    assert unit_called(state, 0, "main_r2_1") == unit_called(state, 0, "main_1") == 1
+    assert state.find("main_r2_1") is None
 
 
 @pytest.mark.parametrize(
@@ -714,7 +719,7 @@ def test_people_see_what_a_program_tells_of_its_tasks() -> None:
     assert state.notes[2] == ("ValueError", "no")
     assert [state.graph.specs[node].id for node in blocking_failures(state)] == ["main"]
     step(state, ProgramEdited(0, "q"))
-    added(state, paged("g_t1", "task", key="a"), paged("g_read", key="c"), then(5))
+    added(state, paged("main_r2_1", "task", key="a"), paged("main_r2_2", key="c"), then(5))
     assert STATUS_NAMES[state.status[1]] == "running"
     restored_state = restored(state)
     assert STATUS_NAMES[restored_state.status[1]] == "running"
@@ -726,7 +731,7 @@ def test_a_sleep_starts_when_its_time_has_come_also_after_an_edit_and_a_snapshot
     added(state, sleep, then(1))
     assert (state.next_due(), state.parked, state.ended) == (60_000, False, False)
     step(state, ProgramEdited(0, "p"), 10_000)
-    fresh = paged("main_g_1", key="k", deadline=60_000)
+    fresh = paged("main_r2_1", key="k", deadline=60_000)
     added(state, fresh, then(2))
     state = restored(state)
     assert state.next_due() == 60_000, "it is the same sleep"
@@ -838,7 +843,7 @@ def test_a_program_whose_session_an_earlier_version_has_noted_fails_by_name_and_
     assert state.notes[0][1].endswith("edit the program")
     [start] = [each for each in step(state, ProgramEdited(0, "p")) if isinstance(each, Start)]
     assert start.units == (0,)
-    added(state, paged("main_g_1", key="a"), then(1))
+    added(state, paged("main_r2_1", key="a"), then(1))
     assert state.taken_over == {1: True}, "what the program has called is still known"
     assert list(state.sessions[0].left) == [2]
 
@@ -880,7 +885,7 @@ def test_a_call_of_an_older_program_that_ends_later_does_no_harm() -> None:
 def test_an_older_program_that_was_edited_goes_on_as_new_like_any_other() -> None:
     state = restored(older(paged("main_1", key="a"), FAILED))
     step(state, ProgramEdited(0, "p"))
-    added(state, paged("main_g1_1", key="b"), paged("main_g1_2", key="c"), then(4, 5))
+    added(state, paged("main_r2_1", key="b"), paged("main_r2_2", key="c"), then(4, 5))
     state = restored(state)
     assert state.status[0] == DELEGATED
     assert list(state.sessions[0].waits) == [4, 5]
