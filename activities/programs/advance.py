@@ -47,6 +47,7 @@ from sennit.activities.programs.session import (
     end_of,
     ended_of,
     load,
+    note_failures,
     note_told,
     takes_over,
     told_before,
@@ -66,6 +67,7 @@ from sennit.workflows.plan.limits import MAX_LOSS_CHARACTERS, MAX_MANIFEST_BYTES
 from sennit.workflows.plan.programs.files import OLD_BUNDLE, is_old_bundle, line_in_file, place_in
 from sennit.workflows.plan.programs.vocabulary import ROLES
 
+_FAILED = ("failed", "cancelled")
 _NOTHING_ENDS = "the script waits for nothing that can end"
 _OTHER_CALLS = "run again over what is recorded, the script makes other calls than it made"
 _OLDER = "the program began under an earlier version of Sennit, whose scripts this one cannot go on with: edit the run"
@@ -250,6 +252,8 @@ class Programs:
             else:
                 ends[numbers[name]] = Fed(key, reply.ref or "", at=reply.at)
         await note_told(self.library, prefix, session, told)
+        failed = [session.open[number] for number, end in ends.items() if end.status in _FAILED]
+        await note_failures(self.library, prefix, session, failed)
         ends = dict(sorted(ends.items(), key=lambda each: (each[1].at, each[0])))
         return await self._ended(prefix, session, ends)
 
@@ -331,6 +335,8 @@ class Programs:
         ends = {number: end for number, call in session.open.items() if (end := end_of(context, call.node, call.key))}
         ends = dict(sorted(ends.items(), key=lambda each: (each[1].at, each[0])))
         await note_told(self.library, prefix, session, told_before(session, context))
+        failed = [session.open[number] for number, end in ends.items() if end.status in _FAILED]
+        await note_failures(self.library, prefix, session, failed)
         snapshot = self.snapshots.find(prefix, session.before)
         if snapshot is None:
             if not session.waiting:

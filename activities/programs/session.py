@@ -29,6 +29,8 @@ from sennit.activities.storage.artifacts import digest_of, encode
 from sennit.activities.storage.run_context import ArtifactReader
 from sennit.workflows.messages.node_calls import ProgramNodeCall
 from sennit.workflows.plan.bounded_cache import BoundedCache
+from sennit.workflows.plan.compile.execution_plan import KEY_CHARACTERS
+from sennit.workflows.plan.limits import MAX_NOTED_FAILURES
 
 _KEYS = 2
 """How the calls of a program are known. Versions of Sennit before this one have noted nothing of that."""
@@ -56,6 +58,7 @@ _MOVING = (
     "branches",
     "fed",
     "held",
+    "failed",
 )
 _DIGITS = 9
 """Of the number of a call."""
@@ -135,6 +138,8 @@ class Session(BaseModel):
     `main`, `wrote` says when the last one was made to each resource, and `inherited` the same of those before the task;
     `branches` are the tasks by the numbers of their calls.
     `numbers` are those that its writes have among equal ones, where these are not the first ones in order.
+    `skipped` are the calls that had failed, or were cancelled, when the program ran before, or in a run that this one
+    forks: equal calls go by the numbers behind them. `failed` are those of this run that have, for runs that fork it.
     `counts` are how often equal calls were made, those counted longer ago in `counted`, as (digest, length).
     `waiting` is where the script waits, and `record` the latest entries of what it was told; earlier ones are in
     `parts` of the record. `first` is the session that has the arguments.
@@ -162,6 +167,8 @@ class Session(BaseModel):
     numbers: dict[str, list[int]] = {}
     counts: dict[str, int] = {}
     counted: list[tuple[str, int]] = []
+    skipped: list[str] = []
+    failed: list[str] = []
     errors: list[str] = []
     before: str = ""
     fed: list[Fed] = Field(default=[], exclude=True)
@@ -341,6 +348,9 @@ async def begin(session: Session, library: ArtifactReader, context: NodeContext)
         if before:
             found |= {"clock": before[0]["clock"], "runs": [*before[0]["runs"], [at, prefix]]}
         await library.note(prefix, name, found)
+    session.skipped = list(context.call.failed)
+    for home in origins_of(context):
+        session.skipped += await library.noted(home, _failed(session.key)) or ()
     session.clock, runs = found["clock"], [(since, run) for since, run in found["runs"]]
     if len(runs) > 1:
         session.runs, session.since = runs, runs[-1][0]
@@ -359,6 +369,22 @@ async def note_told(
             await library.note(run_prefix, name, at, again=True)
 
     await asyncio.gather(*(note(told_at(key), at, is_moved) for key, at, is_moved in ends))
+
+
+async def note_failures(library: ArtifactReader, run_prefix: str, session: Session, failed: Iterable[OpenCall]) -> None:
+    """Note, for forks, calls that do not write and have failed or were given up. Raises StoreUnavailable."""
+    known = dict.fromkeys(session.failed)
+    marks = [call.key[:KEY_CHARACTERS] for call in failed if not call.writes]
+    new = [mark for mark in marks if mark not in known]
+    if not new or len(known) >= MAX_NOTED_FAILURES:
+        return
+    session.failed = [*session.failed, *new]
+    await library.note(run_prefix, _failed(session.key), session.failed, again=True)
+
+
+def _failed(key: str) -> str:
+    """Return the name under which the failed calls of a program are noted."""
+    return f"failed {key}"
 
 
 def told_before(session: Session, context: NodeContext) -> list[tuple[str, int, bool]]:

@@ -148,6 +148,7 @@ class Words:
         self.counts = counts
         self.around = around
         self.order = WriteOrder(session, around.claims, around.tools)
+        self._skipped = dict.fromkeys(session.skipped)
 
     def standing(self) -> WordsStanding:
         """Return how far the script has come; `go_back` takes it."""
@@ -536,7 +537,10 @@ class Words:
         A read is never taken for an equal one in front of a write: it is equal only behind as many `writes`.
         """
         called = key_of([function, what, writes] if writes else [function, what])
-        return key_of([self.session.key, called, self.counts.next(called[:16])])
+        while True:
+            key = key_of([self.session.key, called, self.counts.next(called[:16])])
+            if key[:KEY_CHARACTERS] not in self._skipped:
+                return key
 
     def _named(self, ref: Ref) -> str:
         """Return a reference for the next node, by which it has what a Ref names."""

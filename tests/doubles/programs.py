@@ -26,7 +26,7 @@ from sennit.workflows.messages import queues
 from sennit.workflows.messages.contracts import NodeReply
 from sennit.workflows.messages.ends import unpack_ends
 from sennit.workflows.messages.node_calls import NodeCall, ProgramNodeCall
-from sennit.workflows.plan.compile.execution_plan import ExecutionPlan, NodeSpec
+from sennit.workflows.plan.compile.execution_plan import KEY_CHARACTERS, ExecutionPlan, NodeSpec
 from sennit.workflows.plan.language.nodes import (
     AgentNode,
     GateNode,
@@ -85,6 +85,8 @@ class Play:
     flying: Mapping[str, int] = field(default_factory=dict)
     since: int = 0
     origin: "Play | None" = None
+    failed: tuple[str, ...] = ()
+    """What the script of before has called in vain, as the run tells the first advance of the next one."""
 
     def __post_init__(self) -> None:
         self.store = new_store(self.place)
@@ -123,7 +125,9 @@ class Play:
     def edited(self, script: str) -> "Play":
         """Return the run with another script: what has begun goes on, and ends when it would have ended."""
         flying = {self.keys_of[name]: due for name, due in self.due.items() if name in self.keys_of}
-        return self._again(script, since=self.clock, flying=flying)
+        lost = [key for name, key in self.keys_of.items() if name in self.ends and not self.has(name)]
+        failed = (*self.failed, *(key[:KEY_CHARACTERS] for key in lost))
+        return self._again(script, since=self.clock, flying=flying, failed=failed)
 
     def forked(self, script: str) -> "Play":
         """Return a run that forks this one, a day later."""
@@ -335,6 +339,7 @@ class Play:
         about["limits"] = self.limits
         about |= {"origins": (PREFIX.rpartition("/")[2],)} if self.origin else {}
         about["session"] = self.session if name == "main" else ""
+        about["failed"] = self.failed if name == "main" and not self.session else ()
         call = ProgramNodeCall(run="run", plan=plan, nodes=(name,), refs=refs, lost=lost, **about)
         checked = await self.library.plan(self.prefix, plan)
         binder = Binder(self.library, self.prefix, checked, call, {**checked.materials.get(name, {}), **refs})

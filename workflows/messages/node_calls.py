@@ -64,6 +64,10 @@ class ProgramNodeCall(AskingCall, BudgetedCall):
     """Those calls that end later as the run has it told than by the clocks of their workers: forks go by `ends`."""
     since: int = 0
     """When a program began again."""
+    failed: tuple[str, ...] = ()
+    """What the calls are known by that had failed then, or were cancelled, and do not write. Equal calls go by those
+    behind them.
+    """
     fuse: Fuse = "off"
     """Whether the advance makes short calls itself."""
     usual: dict[str, int] = Field(default_factory=dict)
@@ -87,7 +91,16 @@ class ProgramNodeCall(AskingCall, BudgetedCall):
 
     def without_inputs(self) -> Self:
         """Return what the advance's own calls take of it: nothing of what the script is told."""
-        told = {"session": "", "refs": {}, "lost": {}, "ends": {}, "moved": (), "repeated": (), "since": 0}
+        told = {
+            "session": "",
+            "refs": {},
+            "lost": {},
+            "ends": {},
+            "moved": (),
+            "repeated": (),
+            "since": 0,
+            "failed": (),
+        }
         return self.model_copy(update=told)
 
 

@@ -49,6 +49,7 @@ MAX_NOTE_CHARACTERS: Final = 500  # of each further error
 MAX_SNAPSHOT_BYTES: Final = 64 * 1024 * 1024  # of what a run hands on, unpacked
 MAX_UNPACKED_PLAN_BYTES: Final = 64 * 1024 * 1024  # of an execution plan, unpacked
 MAX_UNPACKED_ENDS_BYTES: Final = 16 * MAX_PAYLOAD_BYTES  # of how the calls of one advance have ended, unpacked
+MAX_NOTED_FAILURES: Final = 1_000  # of calls of one program, for its next script and for runs that fork it
 MAX_SHOWN_SCRIPT_CHARACTERS: Final = 64 * 1024
 """Of a script that people may see: a run hands it on when it continues as new."""
 MAX_SCRIPT_BYTES: Final = 1 << 20  # of a script with its modules: to parse it takes memory

@@ -16,6 +16,7 @@ from sennit.activities.programs.interpreter import Interpreter
 from sennit.activities.programs.progress import Snapshot, Start
 from sennit.activities.programs.session import Session, Snapshots
 from sennit.activities.storage.run_context import StoredPlan
+from sennit.activities.toolbox.errors import ToolError
 from sennit.workflows.messages.contracts import NodeReply
 from sennit.workflows.plan.language.nodes import GateNode, LlmNode, ToolNode
 
@@ -399,6 +400,40 @@ async def test_nodes_have_labels_queues_and_keys(play: Make) -> None:
         checked = await run.library.plan(PREFIX, plan)
         assert (name in checked.keys) == isinstance(node, ToolNode | LlmNode)
         assert not isinstance(node, GateNode)
+
+
+EQUAL = """
+async def main():
+    found = []
+    for _ in range(TIMES):
+        try:
+            found.append(await search(query="a"))
+        except RuntimeError:
+            pass
+    return found
+"""
+
+
+@pytest.mark.parametrize(("way", "in_place"), [("edited", False), ("forked", False), ("forked", True)])
+async def test_an_equal_call_that_had_failed_is_skipped_by_the_next_script(
+    play: Make, way: str, in_place: bool
+) -> None:
+    """So equal calls that coroutines make in another order do no harm: what has succeeded is taken over in order."""
+    answers = iter([ToolError("no", retryable=False), "one", "two"])
+
+    def search(query: str) -> str:
+        answer = next(answers)
+        if isinstance(answer, ToolError):
+            raise answer
+        return answer
+
+    first = play(EQUAL.replace("TIMES", "3"), fakes={"search": search}, in_place=in_place)
+    assert await first.run() == ["one", "two"]
+    second: Play = getattr(first, way)(EQUAL.replace("TIMES", "2"))
+    assert await second.run() == ["one", "two"]
+    third: Play = getattr(second, way)(EQUAL.replace("TIMES", "1"))
+    assert await third.run() == ["one"]
+    assert second.called == third.called == {}
 
 
 async def test_a_call_that_is_made_again_has_its_first_result(play: Make) -> None:

@@ -6,6 +6,7 @@ Everything else about a call is as for any unit. The scheduler asks here wheneve
 from typing import Any
 
 from sennit.workflows.plan.compile.execution_plan import NodeSpec
+from sennit.workflows.plan.limits import MAX_NOTED_FAILURES
 from sennit.workflows.plan.scheduling import ready, slices
 from sennit.workflows.plan.scheduling.joins import is_open
 from sennit.workflows.plan.scheduling.session import Session
@@ -252,11 +253,30 @@ def failures_read(state: RunState, program: int) -> list[int]:
 
 def beginning(state: RunState, program: int) -> dict[str, Any]:
     """Return the fields of the first advance of a program: when it `ends` to wait, which is when it began for the first
-    time, and `since` when it began again.
+    time, `since` when it began again, and which of its calls had `failed` then.
     """
     found: dict[str, Any] = {}
     if state.generation[program] > 1:
         found["since"] = max(state.now, state.last_end)
+        found["failed"] = tuple(_failed_before(state, program))
     if program in state.ended_at:
         found["ends"] = {state.path(program): state.ended_at[program]}
     return found
+
+
+def _failed_before(state: RunState, program: int) -> list[str]:
+    """Return what the calls of a program are known by that have failed or were cancelled, as far as none of them may
+    have written anything.
+    """
+    graph = state.graph
+    marks: list[str] = []
+    for call in graph.made_by(program):
+        spec = graph.specs[call]
+        is_latest = graph.by_key.get(spec.key) == call
+        is_lost = state.status[call] in (FAILED, CANCELLED)
+        if not (is_latest and is_lost and spec.kind in ("tool", "llm")):
+            continue
+        parts = (call, *graph.made_by(call))
+        if not any(graph.specs[part].effect == "write" for part in parts):
+            marks.append(spec.key)
+    return marks[:MAX_NOTED_FAILURES]

@@ -751,9 +751,30 @@ def test_when_calls_ended_is_kept_through_an_edit_and_a_snapshot() -> None:
     state = restored(state)
     assert (state.ended_at[2], state.ended_at[1]) == (5_000, 7_000)
     assert state.ended_at[0] == 0, "when the program began for the first time"
-    assert beginning(state, 0) == {"since": 9_000, "ends": {"main": 0}}
+    assert beginning(state, 0) == {"since": 9_000, "ends": {"main": 0}, "failed": ("a",)}
     state.last_end = 9_400  # by the clock of its worker
     assert beginning(state, 0)["since"] == 9_400, "what was told before is not after the edit"
+
+
+def test_a_program_that_runs_again_is_told_which_calls_had_failed_and_may_be_skipped() -> None:
+    """Not those that may have written something, and not those that succeeded when they were made again."""
+    state = begun()
+    calls = [
+        paged("main_1", key="a"),
+        paged("main_2", key="b"),
+        writes("main_3", key="c"),
+        paged("main_4", "llm", key="d"),
+    ]
+    added(state, *calls, then(1, 2, 3, 4))
+    for unit in (1, 3, 4):
+        step(state, NodeEnded(unit, 1, Outcome(error=("ToolError", "no"))))
+    step(state, NodeEnded(2, 1, Outcome("v")))
+    step(state, ProgramEdited(0, "p"))
+    assert beginning(state, 0)["failed"] == ("a", "d")
+    added(state, paged("main_r2_1", key="a"), then(5))
+    step(state, NodeEnded(5, 1, Outcome("v")))
+    step(state, ProgramEdited(0, "p"))
+    assert beginning(state, 0)["failed"] == ("d",)
 
 
 def test_what_a_program_is_told_later_ended_later_whatever_the_clocks_of_workers_say() -> None:
