@@ -64,7 +64,7 @@ from sennit.workflows.plan.language.facts import FactTooLarge
 from sennit.workflows.plan.language.nodes import ProgramNode, ToolNode
 from sennit.workflows.plan.language.text import one_line
 from sennit.workflows.plan.limits import MAX_LOSS_CHARACTERS, MAX_MANIFEST_BYTES
-from sennit.workflows.plan.programs.files import OLD_BUNDLE, is_old_bundle, line_in_file, place_in
+from sennit.workflows.plan.programs.files import line_in_file, place_in
 from sennit.workflows.plan.programs.vocabulary import ROLES
 
 _FAILED = ("failed", "cancelled")
@@ -110,8 +110,6 @@ class Programs:
         run_context = await self.library.run_context(prefix, context.checked.run_context)
         session.repeat_writes |= run_context.repeat_writes or context.checked.repeat_writes
         script = await self.library.shared(prefix, session.script)
-        if is_old_bundle(script):
-            raise ProgramFailed(OLD_BUNDLE)
         tools = {entry["name"]: entry for entry in run_context.catalogue}
         around = Surroundings(
             script,

@@ -779,9 +779,3 @@ async def test_a_program_catches_an_error_of_its_module_that_a_task_has_raised(p
     run = play(OF_TWO_FILES, fakes={"search": lambda query: "helpers__key"})
     assert await run.run() == ["helpers__key", "helpers.Broken: helpers__key"]
     assert "helpers.look#1/search:helpers.py:5" in {spec.call_site for _, _, spec in run.nodes.values()}
-
-
-async def test_a_program_that_an_older_version_has_joined_says_what_to_do(play: Make) -> None:
-    run = play(OF_TWO_FILES.replace("helpers.", "helpers__").replace("# ==== file: helpers__py", "# ==== helpers.py"))
-    with pytest.raises(ProgramFailed, match="older version of Sennit has joined this script"):
-        await run.run()

@@ -16,16 +16,10 @@ FILE_MARK = "# ==== file: {} ===="
 """Stands before a module, with its path: `helpers.py`, `pack/__init__.py`."""
 NAME_MARK = "# ==== main: {} ===="
 """Stands behind a program that was read from a file, with the name of that."""
-OLD_BUNDLE = (
-    "an older version of Sennit has joined this script from its files, with other names for what modules define: "
-    "give the run its file again with `sennit edit RUN FILE.py`, a fork with `--with FILE.py`; calls that have ended "
-    "are not made again"
-)
 _PACKAGE = "__init__.py"
 _MARKED = re.compile(r"^# ==== file: ((?:[^\W\d]\w*/)*[^\W\d]\w*\.py) ====$", re.MULTILINE)
 _NAMED = re.compile(r"^# ==== main: (\S.{,80}) ====(?:\n|\Z)(?=\Z|# ==== file: )", re.MULTILINE)
 """Nothing but modules stands behind it: a line like it in a text of the program is none."""
-_OLD_MARK = re.compile(r"^# ==== \w+\.py ====$", re.MULTILINE)
 
 
 class ScriptFile(NamedTuple):
@@ -82,11 +76,6 @@ def _modules_in(script: str) -> tuple[tuple[int, str], ...]:
 
 
 _MODULES = BoundedCache[str, tuple[tuple[int, str], ...]](MAX_KEPT_MODULES_BYTES)
-
-
-def is_old_bundle(script: str) -> bool:
-    """Whether an older version has joined a script, by other names for what modules define."""
-    return _OLD_MARK.search(script) is not None
 
 
 def with_name(script: str, path: str) -> str:

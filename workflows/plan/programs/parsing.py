@@ -14,7 +14,7 @@ from sennit.workflows.plan.limits import (
     MAX_TREE_LEVELS,
     MAX_TREE_NODES,
 )
-from sennit.workflows.plan.programs.files import OLD_BUNDLE, files_in, is_old_bundle
+from sennit.workflows.plan.programs.files import files_in
 from sennit.workflows.plan.programs.vocabulary import MODULES, UNUSABLE, WORDS
 
 Tree = TypeVar("Tree", ast.Module, ast.Expression)
@@ -55,8 +55,6 @@ def new_trees(script: str) -> Trees:
         raise TooLarge(f"it has more than {most}: read data with tools, or give it as arguments")
     if script.count("{") > MAX_BRACES:
         raise TooLarge(f"it has more than {MAX_BRACES:,} `{{`: read data with tools")
-    if is_old_bundle(script):
-        raise SyntaxError(OLD_BUNDLE, (None, 1, None, None))
     trees: Trees = {}
     nodes = 0
     for file in files_in(script):

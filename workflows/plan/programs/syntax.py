@@ -10,7 +10,7 @@ from sennit.workflows.plan.language.problems import OFFERED, Problem
 from sennit.workflows.plan.language.text import did_you_mean, format_name, nearest_or_known
 from sennit.workflows.plan.limits import MAX_SCRIPT_PROBLEMS
 from sennit.workflows.plan.programs.arguments import Arguments
-from sennit.workflows.plan.programs.files import OLD_BUNDLE, is_old_bundle, place_in
+from sennit.workflows.plan.programs.files import place_in
 from sennit.workflows.plan.programs.parsing import TooLarge, parsed
 from sennit.workflows.plan.programs.shapes import Shapes
 from sennit.workflows.plan.programs.source import Found, Function, Source, line_of, source_of
@@ -63,8 +63,6 @@ def doubts_in(script: str, tools: Mapping[str, Any]) -> list[Problem]:
 
 
 def _found_in(script: str, tools: Mapping[str, Any]) -> list[Problem]:
-    if is_old_bundle(script):
-        return [Problem("syntax", ("line", 1), OLD_BUNDLE)]
     try:
         source = source_of(script)
     except TooLarge as error:

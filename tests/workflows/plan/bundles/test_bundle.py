@@ -409,11 +409,9 @@ def test_the_top_of_each_module_is_tried_before_a_run() -> None:
     assert [str(each) for each in problems] == ["a.py:2: ZeroDivisionError: division by zero"]
 
 
-def test_a_bundle_of_an_older_version_is_named() -> None:
-    script = "pass  # import a\n\nasync def main():\n    return a__f()\n# ==== a.py ====\ndef a__f():\n    return 1\n"
-    [problem] = problems_in(script, {})
-    assert problem.message.startswith("an older version of Sennit has joined this script from its files")
-    assert "sennit edit RUN FILE.py" in problem.message
+def test_a_comment_with_the_name_of_a_file_is_a_comment() -> None:
+    script = "async def main():\n    return f()\n# ==== a.py ====\ndef f():\n    return 1\n"
+    assert problems_in(script, {}) == []
 
 
 def test_imports_that_only_name_each_other_are_followed_to_no_end() -> None:
