@@ -131,6 +131,10 @@ async def test_calls_that_are_cancelled_while_they_write_cost_what_the_server_wr
     saw = sum(len(asked.text.split()) for asked in model_server.asked) + sum(model_server.streamed)
     assert saw * 0.9 <= used <= saw * 1.1, (used, saw, model_server.streamed)
     assert report["usage"]["calls"] == len(model_server.asked) == 40
+    calls = [node for node in report["nodes"] if node["kind"] == "llm"]
+    assert sum(node["tokens"] for node in calls) == used, (
+        "each call shows what it has cost, also one that was cancelled"
+    )
 
 
 @pytest.mark.parametrize("fault", ["not json", "cut", "hang"])
@@ -145,31 +149,3 @@ async def test_an_attempt_whose_reply_cannot_be_read_is_paid(
     assert report["status"] == "partial"
     assert report["usage"]["input_tokens"] >= 900
     assert report["usage"]["calls"] == 1
-
-
-RACES = """
-async def main() -> list:
-    found = []
-    for n in range(20):
-        found.append(await first([task(llm, f"Slow {n}"), task(llm, f"Fast {n}")]))
-    return found
-"""
-
-
-async def test_twenty_races_are_charged_what_the_server_has_billed_for_both_sides(
-    begin: Start, model_server: ModelServer
-) -> None:
-    """The slow call of each race is cut off while it writes. The server counts what it has written by then, which it
-    tells nobody: the run is within a tenth of that, and never below.
-    """
-    model_server.on("Slow", Reply("word " * 400, rate=80, usage=None))
-    model_server.on("Fast", Reply("done " * 40, rate=80))
-    plan = {"nodes": [{"id": "main", "kind": "program", "script": RACES}], "answer": "$main"}
-    report = await (await begin(plan=plan)).result()
-    assert report["status"] == "done"
-    assert [answer.split()[0] for answer in report["answer"]] == ["done"] * 20
-    billed = sum(map(sum, model_server.billed))
-    charged = report["usage"]["input_tokens"] + report["usage"]["output_tokens"]
-    assert 0.98 * billed <= charged <= 1.1 * billed, (charged, billed)
-    by_node = sum(node.get("tokens", 0) for node in report["nodes"] if node["kind"] == "llm")
-    assert by_node == charged, "each call shows what it has cost, also one that was cancelled"
