@@ -63,8 +63,8 @@ def _refused(state: RunState) -> list[str]:
 def _answered_without(state: RunState) -> list[str]:
     """Return the calls that were cancelled because their models had come to their answers, by these models."""
     calls: dict[int, list[str]] = {}
-    for unit, note in state.notes.items():
-        if note == ANSWERED:
+    for unit in sorted(state.notes):
+        if state.notes[unit] == ANSWERED:
             model = state.graph.model_of(unit)
             calls.setdefault(model, []).append(f"`{state.path(unit)}`")
     warnings = []
