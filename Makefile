@@ -31,8 +31,8 @@ test-models: venv ## run Sennit against a real, very small language model in lla
 mutants: venv ## put one wrong line at a time into a copy of the source; the tests must catch each (ARGS="name")
 	@PYTHONPATH=.:tests .venv/bin/python -m mutants.run $(ARGS)
 
-chaos: venv ## kill N processes under running agents and check every promise (N=20 SEED=1 SLEEP=25)
-	@PYTHONPATH=.:tests .venv/bin/python -m chaos.run --kills $(N) --seed $(SEED) --sleep $(SLEEP)
+chaos: venv ## kill N processes under running agents and check every promise (N=20 SEED=1 SLEEP=25 SPECULATE=1)
+	@PYTHONPATH=.:tests .venv/bin/python -m chaos.run --kills $(N) --seed $(SEED) --sleep $(SLEEP) $(if $(SPECULATE),--speculate)
 
 cluster-up: venv ## start Kubernetes and Temporal on Postgres on this machine, as root (ARGS=keda with autoscaling)
 	@sh deploy/dev-cluster/up.sh $(ARGS)

@@ -18,7 +18,7 @@ from typing import Any
 
 from temporalio.client import WorkflowFailureError
 
-from benchmarks import board, fanout, hints, hostile, programs, rates, step, stream, turns
+from benchmarks import board, fanout, hints, hostile, programs, rates, speculation, step, stream, turns
 from benchmarks.agents import comparison, faults
 from benchmarks.performance import run
 from benchmarks.performance.scale import p95
@@ -75,6 +75,7 @@ if __name__ == "__main__":
         "fanout": fanout.main,
         "rates": rates.main,
         "hints": hints.main,
+        "speculation": speculation.main,
         "turns": turns.main,
     }
     chosen = others.get(sys.argv[1]) if sys.argv[1:] else None

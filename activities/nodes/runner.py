@@ -244,7 +244,7 @@ class NodeRunner:
         note = EarlyNote(key=key, until=waits_until(call.usual, tool.timeout))
         await self.early.note(run_prefix, call.name, note)
         try:
-            work = await self._tool_call(context, tool, arguments)
+            work = await self._tool_call(context, tool, arguments, node=f"early.{context.unit.path}")
             output = await self._idle(tool, work)
             body = encode_output(output.output)
             kept = await with_media_kept(self.store, run_prefix, output.output, body)
@@ -653,8 +653,10 @@ class NodeRunner:
 
         return gathered
 
-    async def _tool_call(self, context: NodeContext, tool: Tool, arguments: dict[str, Any]) -> Work:
-        """Return the call of a tool. It reads nothing from the store any more."""
+    async def _tool_call(self, context: NodeContext, tool: Tool, arguments: dict[str, Any], *, node: str = "") -> Work:
+        """Return the call of a tool, which reads nothing from the store any more. It is told that it is of a `node`,
+        which is that of the context unless something else is given.
+        """
         agents_above = 0
         if tool.asks_agents:
             run_context = await self.library.run_context(context.run_prefix, context.checked.run_context)
@@ -668,7 +670,7 @@ class NodeRunner:
             docs=docs,
             cache=self.cache,
             run_id=context.call.run,
-            node=context.unit.path,
+            node=node or context.unit.path,
             generation=context.unit.generation,
             attempt=context.attempts.number,
             idempotency_key=context.idempotency_key,

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict
 
 from sennit.folders import ScriptFolders, program_in
 from sennit.starter.client.errors import InvalidRequest
@@ -50,6 +50,7 @@ class RunOptions(TypedDict, total=False):
     window: int | None
     in_flight: int | None
     fuse: Fuse | None
+    speculate: Literal["off", "on"] | None
     budget: dict[str, Any] | None
     max_replans: int | None
     tenant: str | None

@@ -139,6 +139,8 @@ def add_run_arguments(
     add("--window", type=whole(1, 500), metavar="N", help="most activities in flight (default: 100)")
     add("--in-flight", type=whole(1, MAX_NODES), metavar="N", help="most nodes in flight (default: 1,024)")
     add("--fuse", choices=("auto", "on", "off"), help="whether short calls share an activity (default: auto)")
+    speculate_help = "whether calls that only read may be made before they are asked for (default: as the workers say)"
+    add("--speculate", choices=("off", "on"), help=speculate_help)
     budget_help = "what the run may spend: tokens, cost_usd, calls, nodes, time; for example tokens=20000,time=10m"
     add("--budget", type=typed(read_limits), metavar="tokens=N,...", help=budget_help)
     add("--tenant", metavar="NAME", help="who the run is for; queues serve tenants in turn")

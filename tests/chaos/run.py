@@ -11,6 +11,8 @@ made again that had succeeded, no artifact collected, the usage that the model s
 behind. Every history must replay, and every run answer a query. With N=0 there is only the sleep, and the clients that
 watch the runs sleep too: they must end with the answers, and no payment may have become uncertain.
 
+With `SPECULATE=1` the runs make calls early that may be made early, and all of that must hold all the same.
+
 Prints one line of JSON with the figures; exits with 1 if a promise was broken.
 """
 
@@ -86,8 +88,15 @@ class Storm:
     resets: list[float] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     over: bool = False
+    speculates: bool = False
     under_reset: str = ""
     """The run that is about to be reset: nobody forks it meanwhile."""
+
+    def request_of(self, case: Case) -> dict[str, Any]:
+        """Return what a run is started with."""
+        if not self.speculates:
+            return case.request
+        return {**case.request, "speculate": "on"}
 
     async def keep_starting(self, seed: int) -> None:
         """Keep some runs going, one after the other, until the fire stops."""
@@ -112,14 +121,14 @@ class Storm:
     async def _start(self, case: Case) -> None:
         while True:
             try:
-                await self.client.start_workflow("AgentRun", case.request, id=case.name, task_queue=WORKFLOW)
+                await self.client.start_workflow("AgentRun", self.request_of(case), id=case.name, task_queue=WORKFLOW)
                 break
             except WorkflowAlreadyStartedError:  # the server took it before it was killed
                 break
             except RPCError:
                 await asyncio.sleep(0.5)
         with suppress(RPCError, WorkflowAlreadyStartedError):  # a second client with the same id
-            await self.client.start_workflow("AgentRun", case.request, id=case.name, task_queue=WORKFLOW)
+            await self.client.start_workflow("AgentRun", self.request_of(case), id=case.name, task_queue=WORKFLOW)
             self.faults["duplicate taken"] += 1
 
     async def _watched(self, case: Case) -> Watch:
@@ -414,7 +423,7 @@ def small_disk(folder: Path) -> Iterator[bool]:
             subprocess.run(["umount", "-l", str(folder)], check=False)
 
 
-async def storm(kills: int, seed: int, sleep: float, folder: Path) -> dict[str, Any]:
+async def storm(kills: int, seed: int, sleep: float, folder: Path, *, speculates: bool = False) -> dict[str, Any]:
     """Run the whole; returns its figures."""
     began = time.monotonic()
     binary = await obtain(pinned_only=True)
@@ -427,6 +436,8 @@ async def storm(kills: int, seed: int, sleep: float, folder: Path) -> dict[str, 
             (docs / RATES).write_text("one for one\n")
             env = {"OPENAI_BASE_URL": model.openai_url, "PAYMENTS_URL": ledger.url}
             env |= {"SENNIT_TOOLS": TOOLS, "SENNIT_DOCS": str(docs), "SENNIT_WRITE_ROOT": str(docs)}
+            if speculates:
+                env["SENNIT_LEARN"] = "on"
             workers = WorkerProcesses(server.address, folder / "state", **env)
             chance = Random(seed)
             fleet = Fleet(server, workers, chance)
@@ -435,6 +446,7 @@ async def storm(kills: int, seed: int, sleep: float, folder: Path) -> dict[str, 
                 client = await connect(server.address)
                 onlooker = Onlooker(client)
                 storm = Storm(client, fleet, ledger, model, chance, kills, has_disk, sleep, onlooker)
+                storm.speculates = speculates
                 runs = [asyncio.create_task(storm.keep_starting(seed * 10_000 + first)) for first in range(AT_ONCE)]
                 helpers = [fleet.follow(), fleet.supervise(), onlooker.look(storm.shown)]
                 helping = [asyncio.create_task(helper) for helper in helpers]
@@ -460,9 +472,10 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--sleep", type=float, default=25.0)
+    parser.add_argument("--speculate", action="store_true", help="have runs make calls early")
     given = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="sennit-chaos-"))
-    figures = asyncio.run(storm(given.kills, given.seed, given.sleep, folder))
+    figures = asyncio.run(storm(given.kills, given.seed, given.sleep, folder, speculates=given.speculate))
     print(json.dumps(figures))
     if figures["broken"]:
         print(f"logs and database: {folder}", file=sys.stderr)

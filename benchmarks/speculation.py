@@ -1,0 +1,178 @@
+"""`make bench ARGS=speculation`: what calls save that are made before a model asks for them, or a person decides.
+
+Agents call the same tools in the same order, each with what the one before has returned. That is learned from runs of
+one seed, in which one call in five is another one; then agents of another seed run, in which so many calls follow the
+pattern as the recall says. A turn of the model takes 1.5 s, and a call 0.5 to 3 s. Both kinds of agents run side by
+side, and each is compared with itself. `ARGS="speculation 40"` runs so many agents for each recall.
+"""
+
+import asyncio
+import re
+import statistics
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from benchmarks.stage import Stage, stage
+from benchmarks.tools import STAGES, next_place, seconds_at
+from sennit.activities.storage.learned import LearnedStore
+from sennit.activities.storage.location import open_store
+from sennit.activities.toolbox import load_tools
+from sennit.testing.model_rules import Asked, Call, Reply
+from sennit.testing.models import ModelServer, model_server
+from sennit.workflows.plan.learning.trajectory import NotedCall, Source, Trajectory, keys_of
+
+AGENTS = 6
+TURN = 1.5
+GATE = 5.0
+KNOWN = 30
+LEARNED_RECALL = 0.8
+GOALS = {0.8: -0.30, 0.5: -0.18, 0.2: 0.02}
+"""By recall, how much longer than without it a run with speculation may take at most."""
+WASTE = 0.6
+_TOOLS = [f"walk_{name}" for name in STAGES]
+_NEXT = re.compile(r'"next": ?"(place-\d+)"')
+_AGENT = re.compile(r"agent (\d+) of recall (\d+)")
+
+
+@dataclass
+class Outcome:
+    """One agent, with and without: the seconds that it took, and what speculation came to."""
+
+    plain: float
+    eager: float
+    hits: int
+    wasted: int
+
+    @property
+    def change(self) -> float:
+        return self.eager / self.plain - 1
+
+
+async def learn(state: Path, namespace: str) -> None:
+    """Leave what earlier agents have taught."""
+    catalogue = load_tools(["benchmarks.tools"]).catalogue()
+    versions = {name: key.partition("@")[2] for name, key in keys_of(catalogue).items()}
+    learned, chance = LearnedStore(open_store(state / "artifacts")), Random(1)
+    for number in range(KNOWN):
+        calls: list[NotedCall] = []
+        for place, name in enumerate(_TOOLS):
+            source = Source(argument="place", origin="constant", mark="0" * 16)
+            uses: tuple[int, ...] = ()
+            if place and chance.random() < LEARNED_RECALL:
+                source = Source(argument="place", origin="output", call=place - 1, path="next")
+                uses = (place - 1,)
+            call = NotedCall(
+                name=name,
+                kind="tool",
+                version=versions[name],
+                began=3_000 * place,
+                millis=1_200,
+                sources=(source,),
+                uses=uses,
+            )
+            calls.append(call)
+        run = Trajectory(run=f"learned-{number}", status="done", ended=number, calls=tuple(calls))
+        await learned.note(namespace, "", run)
+
+
+def play(server: ModelServer) -> None:
+    """Have the model ask for one call after the other, mostly with what the one before has returned."""
+
+    def reply(asked: Asked) -> Reply:
+        found = _AGENT.search(asked.text)
+        count = len(asked.results)
+        if found is None or count == len(_TOOLS):
+            return Reply("It is done.", first_token=TURN)
+        number, recall = int(found[1]), int(found[2]) / 100
+        place = f"place-{number}"
+        if count:
+            last = _NEXT.search(asked.results[-1])
+            place = last[1] if last is not None else place
+        if count and Random(f"{number}/{recall}/{count}").random() >= recall:
+            place = next_place(f"another {place}")
+        return Reply("", calls=(Call(_TOOLS[count], {"place": place}),), first_token=TURN)
+
+    server.on("agent", reply)
+
+
+async def agent(built: Stage, number: int, recall: float) -> Outcome:
+    """Run one agent with and without speculation, side by side."""
+    prompt = f"agent {number} of recall {round(100 * recall)}"
+    plan = {"nodes": [{"id": "m", "kind": "llm", "prompt": prompt, "tools": _TOOLS, "max_turns": 10}]}
+    plain, eager = await asyncio.gather(
+        built.timed(plan, speculate="off"),
+        built.timed(plan, speculate="on"),
+    )
+    early = ((await eager[1].result()).get("figures") or {}).get("speculation") or {}
+    return Outcome(plain[0], eager[0], early.get("hits", 0), early.get("wasted", 0))
+
+
+async def behind_a_gate(built: Stage, *, speculate: str) -> float:
+    """Return the seconds from a person's answer to the end of the run."""
+    yes = {"ref": "$g", "op": "eq", "value": "yes"}
+    nodes: list[dict[str, Any]] = [{"id": "g", "kind": "gate", "question": "Which?"}]
+    for name, when in (("y", yes), ("n", {"not": yes})):
+        nodes.append({"id": name, "kind": "tool", "tool": "think", "args": {"place": name}, "when": when})
+    handle = await built.start({"nodes": nodes, "answer": {"y": "$y"}}, speculate=speculate)
+    await asyncio.sleep(GATE)
+    began = time.perf_counter()
+    await handle.execute_update("answer", {"node": "g", "value": "yes"})
+    await handle.result()
+    return time.perf_counter() - began
+
+
+def bound(number: int, recall: float) -> float:
+    """Return how much less time an agent may take at best: every expected call is made at once, and costs nothing."""
+    place, whole, saved = f"place-{number}", TURN * (len(_TOOLS) + 1), 0.0
+    for count in range(len(_TOOLS)):
+        follows = count > 0 and Random(f"{number}/{recall}/{count}").random() < recall
+        if count:
+            place = next_place(place) if follows else next_place(f"another {next_place(place)}")
+        seconds = seconds_at(place)
+        whole += seconds
+        if follows:
+            saved += min(seconds, TURN)
+    return -saved / whole
+
+
+async def main(arguments: Sequence[str]) -> int:
+    """Print all figures; 1 if a goal is missed."""
+    count = int(arguments[0]) if arguments else AGENTS
+    with tempfile.TemporaryDirectory(prefix="sennit-bench-") as place:
+        async with model_server() as server:
+            where = {"OPENAI_BASE_URL": server.openai_url, "OPENAI_API_KEY": "any", "SENNIT_MODEL": "openai"}
+            async with stage(Path(place), **where) as built:
+                await learn(Path(place), built.client.namespace)
+                play(server)
+                both = asyncio.gather(*(behind_a_gate(built, speculate=choice) for choice in ("off", "on")))
+                agents = {
+                    recall: asyncio.gather(*(agent(built, number, recall) for number in range(count)))
+                    for recall in GOALS
+                }
+                outcomes = {recall: await running for recall, running in agents.items()}
+                plain, eager = await both
+    return report(outcomes, plain, eager)
+
+
+def report(outcomes: dict[float, list[Outcome]], plain: float, eager: float) -> int:
+    """Print the figures; 1 if one misses its goal."""
+    missed = 0
+    for recall, found in outcomes.items():
+        change = statistics.median(outcome.change for outcome in found)
+        best = statistics.median(bound(number, recall) for number in range(len(found)))
+        seconds = statistics.median(outcome.plain for outcome in found)
+        hits, wasted = sum(outcome.hits for outcome in found), sum(outcome.wasted for outcome in found)
+        shown = f"recall {recall:.0%}: {change:+.0%} of {seconds:.1f} s (goal {GOALS[recall]:+.0%}, bound {best:+.0%})"
+        print(f"{shown}; {hits} hits, {wasted} wasted")
+        missed += change > GOALS[recall]
+        if recall == 0.5 and hits:
+            print(f"waste at a recall of 50%: {wasted / hits:.2f} of a call per hit (goal {WASTE})")
+            missed += wasted / hits > WASTE
+    print(f"a branch behind a gate: {plain:.2f} s after the answer without, {eager:.2f} s with speculation")
+    missed += plain - eager < 0.9 * 3.0
+    return int(missed > 0)

@@ -1,0 +1,170 @@
+"""Runs that make calls early: what they save, what they leave alone, and that they are replayed."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from doubles.local_workers import Handle, Start, remembered_or_not, serving, starting
+from doubles.runs import calls, insist, until
+from temporalio.client import Client
+
+from sennit.activities.definitions import Activities, WorkerPaths
+from sennit.activities.llm.models import Models
+from sennit.activities.providers.settings import ModelSettings
+from sennit.activities.toolbox import load_tools
+from sennit.testing.model_rules import Call, Reply
+from sennit.testing.models import ModelServer
+
+FIRST = Call("nap", {"value": {"next": "the second"}, "seconds": 0.3})
+SECOND = Call("nap", {"value": "the second", "seconds": 0.3})
+LOOP = {"nodes": [{"id": "m", "kind": "llm", "prompt": "look", "tools": ["nap", "note"]}]}
+
+
+@pytest.fixture
+async def host(model_server: ModelServer, cache: Path, artifacts: Path, docs: Path) -> AsyncIterator[Activities]:
+    """The activities of a worker that learns, and lets runs speculate that ask for it."""
+    settings = ModelSettings.read(
+        {"OPENAI_BASE_URL": model_server.openai_url, "OPENAI_API_KEY": "any", "SENNIT_MODEL": "openai"}
+    )
+    served = Models.of(settings)
+    yield Activities(
+        WorkerPaths(artifacts, cache, docs, (Path("/"),)),
+        load_tools(["doubles.tools"]),
+        served,
+        identity="tests",
+        approval="never",
+        learn="on",
+    )
+    await served.close()
+
+
+@pytest.fixture
+async def begin(client: Client, host: Activities, cached: int) -> AsyncIterator[Start]:
+    """Start a run on these workers; at its end its history is replayed, with its tasks joined, too."""
+    async with serving(client, host, cached=cached), starting(client) as start:
+        yield start
+
+
+async def learned(client: Client, begin: Start, plan: dict[str, Any], tenant: str) -> None:
+    """Have a run teach what its model asks for."""
+    handle = await begin(plan=plan, tenant=tenant)
+    await handle.result()
+    await client.get_workflow_handle(f"{handle.id}.noted-calls").result()
+
+
+async def early_calls(handle: Handle) -> list[str]:
+    """Return the ids of the calls that a run has made early."""
+    found = []
+    async for event in handle.fetch_history_events():
+        scheduled = event.activity_task_scheduled_event_attributes
+        if scheduled.activity_type.name == "prefetch":
+            found.append(scheduled.activity_id)
+    return found
+
+
+def asks_in_turn(server: ModelServer, *asked: Call) -> None:
+    """Have the model ask for one call after the other, with some time to think, and then answer."""
+    for count, call in enumerate(asked):
+        server.on("look", Reply("", calls=(call,), first_token=0.5), results=count)
+    server.on("look", "it is", results=len(asked))
+
+
+@remembered_or_not
+async def test_a_tool_loop_finds_its_next_call_made_before_the_model_has_asked_for_it(
+    begin: Start, client: Client, model_server: ModelServer, cache: Path
+) -> None:
+    asks_in_turn(model_server, FIRST, SECOND)
+    await learned(client, begin, LOOP, "hits")
+    handle = await begin(plan=LOOP, tenant="hits", speculate="on")
+    report = await handle.result()
+    assert report["answer"] == "it is"
+    early = report["figures"]["speculation"]
+    assert (early["hits"], early["missed"]) == (1, 0)
+    assert early["saved_ms"] > 0
+    first_run = (await handle.describe()).run_id or ""
+    assert len(calls(cache, first_run)) == 2, "the real second call was not made again"
+    details = (await handle.query("__temporal_workflow_metadata")).current_details
+    assert "made early, 1 of use" in details
+
+
+async def test_a_run_that_does_not_ask_for_it_calls_nothing_early(
+    begin: Start, client: Client, model_server: ModelServer
+) -> None:
+    asks_in_turn(model_server, FIRST, SECOND)
+    await learned(client, begin, LOOP, "quiet")
+    handle = await begin(plan=LOOP, tenant="quiet")
+    report = await handle.result()
+    assert await early_calls(handle) == []
+    assert report["figures"].get("speculation") is None
+
+
+@remembered_or_not
+async def test_a_write_in_between_has_the_call_made_again(
+    begin: Start, client: Client, model_server: ModelServer, cache: Path
+) -> None:
+    asks_in_turn(model_server, FIRST, SECOND)
+    await learned(client, begin, LOOP, "writes")
+    model_server.rules.clear()
+    asks_in_turn(model_server, FIRST, Call("note", {"text": "changed"}), SECOND)
+    handle = await begin(plan=LOOP, tenant="writes", speculate="on", approval="never")
+    early = (await handle.result())["figures"]["speculation"]
+    assert (early["hits"], early["wasted"]) == (0, early["calls"])
+    first_run = (await handle.describe()).run_id or ""
+    assert len(calls(cache, first_run)) >= 4, "both real reads, the write, and what was made early"
+
+
+async def test_a_model_that_asks_for_something_else_gets_that(
+    begin: Start, client: Client, model_server: ModelServer
+) -> None:
+    asks_in_turn(model_server, FIRST, SECOND)
+    await learned(client, begin, LOOP, "others")
+    model_server.rules.clear()
+    asks_in_turn(model_server, FIRST, Call("nap", {"value": "another one", "seconds": 0.1}))
+    handle = await begin(plan=LOOP, tenant="others", speculate="on")
+    report = await handle.result()
+    early = report["figures"]["speculation"]
+    assert (early["hits"], early["missed"]) == (0, 1)
+    assert '"another one"' in model_server.asked[-1].text
+
+
+def behind_a_gate(tool: str, **args: Any) -> dict[str, Any]:
+    """Return a plan of two branches that a person decides on."""
+    gate = {"id": "g", "kind": "gate", "question": "Which?"}
+    yes = {"ref": "$g", "op": "eq", "value": "yes"}
+    nodes: list[dict[str, Any]] = [gate]
+    for name, when in (("y", yes), ("n", {"not": yes})):
+        call = {"id": name, "kind": "tool", "tool": tool, "args": {**args, "text": f"of {name}"}, "when": when}
+        nodes.append(call)
+    return {"nodes": nodes, "answer": {"y": "$y", "n": "$n"}}
+
+
+@remembered_or_not
+async def test_both_branches_behind_a_gate_are_made_while_a_person_thinks(begin: Start) -> None:
+    handle = await begin(plan=behind_a_gate("digest"), speculate="on")
+    await until(handle, lambda view: bool(view["blocked"]))
+    while len(await early_calls(handle)) < 2:
+        await asyncio.sleep(0.05)
+    await insist(handle, "answer", {"node": "g", "value": "yes"})
+    report = await handle.result()
+    early = report["figures"]["speculation"]
+    assert (early["calls"], early["hits"], early["wasted"]) == (2, 1, 1)
+
+
+async def test_a_fork_finds_by_its_key_what_an_early_call_has_given(begin: Start, cache: Path) -> None:
+    plan = behind_a_gate("digest")
+    handle = await begin(plan=plan, speculate="on")
+    await until(handle, lambda view: bool(view["blocked"]))
+    while len(await early_calls(handle)) < 2:
+        await asyncio.sleep(0.05)
+    await insist(handle, "answer", {"node": "g", "value": "yes"})
+    await handle.result()
+    origin = (await handle.describe()).run_id or ""
+    fork = await begin(plan=plan, speculate="on", origins=(origin,))
+    await until(fork, lambda view: bool(view["blocked"]) or view["status"] == "done")
+    assert await early_calls(fork) == [], "a fork takes over what there is"
+    view = await until(fork, lambda view: True)
+    if view["blocked"]:
+        await insist(fork, "answer", {"node": "g", "value": "yes"})
+    assert (await fork.result())["answer"]["y"]
