@@ -28,7 +28,7 @@ from sennit.workflows.plan.learning.trajectory import NotedCall, Source, Traject
 
 AGENTS = 6
 TURN = 1.5
-GATE = 5.0
+GATE = 10.0
 KNOWN = 30
 LEARNED_RECALL = 0.8
 GOALS = {0.8: -0.30, 0.5: -0.18, 0.2: 0.02}

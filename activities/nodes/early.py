@@ -23,8 +23,10 @@ ArgumentsOf = Callable[[NodeContext, Tool], Awaitable[dict[str, Any]]]
 """Gives the arguments of a call that is made early, behind that of a node or for it."""
 FIRST_LOOK, LAST_LOOK = 0.02, 0.25
 """Seconds between two looks at the note of a call that is under way."""
-LEAST_WAIT: Final = 1_000
-"""Milliseconds for which a real call waits at least for one under way, from when that began."""
+LEAST_WAIT, WAIT_FOR_UNKNOWN = 1_000, 10_000
+"""Milliseconds for which a real call waits at least for one under way, from when that began; and for one of which
+nobody knows how long it takes.
+"""
 PATIENCE: Final = 2
 """How many times as long as usual a call may take before nothing waits for it any more."""
 
@@ -106,4 +108,7 @@ class EarlyOutputs:
 def waits_until(usual: int, seconds: float) -> int:
     """Return until when a real call waits for one that begins now, and may take so many seconds at most."""
     most = round(1000 * seconds / PATIENCE)
-    return millis_now() + min(max(LEAST_WAIT, PATIENCE * usual), most)
+    wait = WAIT_FOR_UNKNOWN
+    if usual:
+        wait = max(LEAST_WAIT, PATIENCE * usual)
+    return millis_now() + min(wait, most)

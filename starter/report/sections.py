@@ -185,6 +185,8 @@ def _cards(figures: Figures) -> list[Markup]:
         found["beside another"] = f"{figures.parallel_ratio:.0%}"
     if figures.utilisation is not None:
         found[f"of a window of {figures.window:,}"] = f"{figures.utilisation:.0%}"
+    if figures.speculation is not None:
+        found["early calls of use"] = f"{figures.speculation.hits:,} of {figures.speculation.calls:,}"
     found["retries"] = f"{figures.retries:,}"
     for kind, count in figures.failures.items():
         found[f"{kind} failures"] = f"{count:,}"

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 from doubles.local_workers import Handle, Start, remembered_or_not, serving, starting
-from doubles.runs import calls, insist, until
+from doubles.runs import insist, until
+from doubles.tools import calls
 from temporalio.client import Client
 
 from sennit.activities.definitions import Activities, WorkerPaths

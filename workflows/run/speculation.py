@@ -16,7 +16,7 @@ from sennit.workflows.messages.node_calls import NodeCall, PrefetchCall
 from sennit.workflows.plan.figures.speculated import Speculated
 from sennit.workflows.plan.language.limits import Usage
 from sennit.workflows.plan.language.summary import for_bar
-from sennit.workflows.plan.scheduling.events import Decision, Event, NodeEnded
+from sennit.workflows.plan.scheduling.events import Decision, Event, NodeEnded, PlanReplaced
 from sennit.workflows.plan.scheduling.state import RunState
 from sennit.workflows.plan.speculation.follower import Speculation
 from sennit.workflows.plan.speculation.speculator import Begin, Choice, EarlyCall, Speculator
@@ -70,6 +70,9 @@ class EarlyCalls:
         """Take what the scheduler has decided on an event."""
         if isinstance(event, NodeEnded):
             self._note_use(event, reply)
+        elif isinstance(event, PlanReplaced):  # whose units have the same numbers
+            self._offered.clear()
+            self.took.clear()
         self._choices += self._speculator.after(self._state, event, decisions)
 
     def offer(self, unit: int) -> tuple[str, ...]:

@@ -106,7 +106,11 @@ class Speculator:
             self.writes.end(event)
         elif isinstance(event, LedgerRead):
             self.is_stopped |= self.writes.forget_nothing(event)
-        elif isinstance(event, PlanReplaced | ProgramEdited):
+        elif isinstance(event, PlanReplaced):
+            choices += self._drop_all()
+            self.writes.leave_units()
+            self._chosen_for.clear()
+        elif isinstance(event, ProgramEdited):
             choices += self._drop_all()
         choices += self._give_way_to_writes(state, decisions)
         choices += self._give_way_to_work(state)

@@ -40,6 +40,11 @@ class WritesUnderWay:
         if is_over or outcome.question is not None:
             self.kinds.pop((event.unit, event.generation), None)
 
+    def leave_units(self) -> None:
+        """Another plan gives its units the same numbers: what may still be written is no unit's from now on."""
+        left = dict.fromkeys(kind for kinds in self.kinds.values() for kind in kinds)
+        self.kinds = {(-2, 0): tuple(left)} if left else {}
+
     def forget_nothing(self, event: LedgerRead) -> bool:
         """Take what the ledger of effects knows after a reset, and return whether the run has written in what it has
         forgotten: from then on anything may have been written at any time.

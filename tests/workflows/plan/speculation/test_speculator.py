@@ -459,6 +459,16 @@ def test_another_plan_lets_go_of_everything() -> None:
     assert desk.speculator.live == {}
 
 
+def test_a_write_of_a_plan_that_was_replaced_stays_under_way() -> None:
+    """Units of the new plan have the numbers of the old one's."""
+    write, look = tool_spec("w", "write", "", "write", []), tool_spec("look", "look", "", "read", [])
+    desk = Desk.of(write, followers=(follower("look", "fetch"),))
+    desk.take(RunStarted())
+    model = NodeSpec("m", "llm", needs=[0], reads=[0])
+    desk.take(PlanReplaced(Graph(ExecutionPlan([look, model], [1]))))
+    assert desk.end(0) == []
+
+
 def test_after_a_reset_that_has_forgotten_writes_nothing_begins_and_nothing_is_used() -> None:
     desk = in_a_loop(followers=(follower("look", "fetch"),))
     desk.take(LedgerRead((Written("w", "", 1, "made"),)))
