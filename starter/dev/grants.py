@@ -45,8 +45,13 @@ class GrantFile:
     async def sweep(self, is_over: Callable[[WriteGrant], Awaitable[bool]]) -> None:
         """Drop the grants that no run came for within an hour, and those of runs that are over."""
         writes = self._read().writes
-        ended = [grant.secret for grant in writes if grant.run and await is_over(grant)]
-        has_unclaimed = not all(grant.run for grant in writes)
+        ended: set[str] = set()
+        has_unclaimed = False
+        for grant in writes:
+            if not grant.run:
+                has_unclaimed = True
+            elif await is_over(grant):
+                ended.add(grant.secret)
         if ended or has_unclaimed:
             with self._changing() as granted:
                 granted.writes = tuple(grant for grant in granted.writes if grant.secret not in ended)
@@ -56,7 +61,11 @@ class GrantFile:
         with FileLock(self._path.with_suffix(".lock"), mode=0o600):
             granted = self._read()
             now = time.time()
-            granted.writes = tuple(grant for grant in granted.writes if grant.run or grant.may_be_claimed(now))
+            valid: list[WriteGrant] = []
+            for grant in granted.writes:
+                if grant.run or grant.may_be_claimed(now):
+                    valid.append(grant)
+            granted.writes = tuple(valid)
             yield granted
             replace_file(self._path, granted.model_dump_json(indent=2))
 

@@ -68,8 +68,9 @@ class CaseSet:
         for name in names:
             if name not in known:
                 raise Refused(f"--case {name[:60]}: there is no such case{nearest_or_known(name, known)}")
-        chosen = tuple(case for case in self.cases if not names or case.name in names)
-        return CaseSet(self.name, chosen)
+        if not names:
+            return self
+        return CaseSet(self.name, tuple(case for case in self.cases if case.name in names))
 
 
 def read_cases(path: str) -> CaseSet:

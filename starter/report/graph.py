@@ -57,8 +57,7 @@ def graph(content: Content) -> Markup:
 
 def _critical_edges(names: Sequence[str], after: Sequence[Sequence[int]], content: Content) -> Edges:
     """Return the edges between nodes that are both on the critical path, or are containers that it leads through."""
-    critical = [call.node for call in content.page.calls if call.critical]
-    hot = [name.partition("[")[0] for name in critical]
+    hot = {call.node.partition("[")[0] for call in content.page.calls if call.critical}
     is_reached = [name in hot for name in names]
     goes_on = list(is_reached)
 
@@ -93,7 +92,9 @@ def _boxes(flow: _Flow, layout: Layout, content: Content) -> Markup:
         line = _curve(spots[source], spots[node])
         parts.append(element("path", d=line, class_=_edge(link in hot)))
     # A lane is a piece of an edge that goes straight through a layer.
-    ends = {cell: True for link in hot for cell in link}
+    ends: set[int] = set()
+    for link in hot:
+        ends.update(link)
     for cell in range(layout.count, len(spots)):
         spot = spots[cell]
         line = f"M{spot.left:g} {spot.y:.1f}H{spot.right:g}"
@@ -231,8 +232,10 @@ def _edges_of(flow: _Flow) -> Edges:
     """Return the edges, no more than anybody can see."""
     edges: Edges = {}
     for node, sources in enumerate(flow.after):
-        if len(edges) < _MOST_EDGES:
-            edges |= {(source, node): None for source in sources}
+        if len(edges) >= _MOST_EDGES:
+            break
+        for source in sources:
+            edges[source, node] = None
     return edges
 
 

@@ -25,16 +25,16 @@ def _what(node: Node) -> str:
 def sources_of(plan: Plan) -> list[list[int]]:
     """Return for each node the nodes it comes after; a fallback node comes after the node it replaces."""
     index = {node.id: number for number, node in enumerate(plan.nodes)}
-    found = []
+    sources: list[list[int]] = []
     for node in plan.nodes:
         links = dependencies.links_of(node)
         names = dict.fromkeys((*links.needs, *links.watches, *links.inputs))
-        found.append([index[name] for name in names])
+        sources.append([index[name] for name in names])
     for number, node in enumerate(plan.nodes):
         fallback = dependencies.fallback_of(node)
         if fallback is not None:
-            found[index[fallback]].insert(0, number)
-    return found
+            sources[index[fallback]].insert(0, number)
+    return sources
 
 
 def svg(plan: Plan) -> str:

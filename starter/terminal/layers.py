@@ -5,6 +5,7 @@ there is no room for all. Pure.
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 
 from sennit.starter.terminal.text import fit
 from sennit.workflows.drawing.layout import layered, levels
@@ -56,8 +57,11 @@ def layers_of(nodes: Sequence[NodeView]) -> list[list[NodeView]]:
     index = {node.id: number for number, node in enumerate(nodes)}
     sources: list[list[int]] = []
     for node in nodes:
-        names = [name for name in node.needs if name in index and name != node.id]
-        sources.append([index[name] for name in names])
+        needed: list[int] = []
+        for name in node.needs:
+            if name in index and name != node.id:
+                needed.append(index[name])
+        sources.append(needed)
     return [_of(nodes, layer) for layer in layered(levels(sources))]
 
 
@@ -72,7 +76,8 @@ def _sections(nodes: Sequence[NodeView]) -> list[tuple[str, list[NodeView]]]:
     """
     groups = [group_of(node.call_site, node.kind) for node in nodes]
     if not any(groups):
-        return [(str(at), layer) for at, layer in enumerate(layers_of(nodes), 1)]
+        layers = layers_of(nodes)
+        return [(str(number), layer) for number, layer in enumerate(layers, 1)]
 
     for number, node in enumerate(nodes):
         if groups[number]:
@@ -111,7 +116,9 @@ def bands_of(nodes: Sequence[NodeView], room: int) -> list[Band]:
     # Below the bars, the nodes that need a look.
     urgent = [node for node in _nodes_of(bands) if node.status in _URGENCY]
     urgent.sort(key=lambda node: _URGENCY[node.status])
-    listed = {node.id: True for node in urgent[: max(room - len(bands), 0)]}
+    listed: set[str] = set()
+    for node in urgent[: max(room - len(bands), 0)]:
+        listed.add(node.id)
 
     # In the room that is left, small bands are listed whole. A band that is listed whole needs no bar.
     left = room - len(bands) - len(listed)
@@ -120,11 +127,11 @@ def bands_of(nodes: Sequence[NodeView], room: int) -> list[Band]:
         needed = len(more) - 1
         if needed <= left:
             left -= needed
-            listed |= dict.fromkeys(more, True)
+            listed.update(more)
     return [_with_listed(band, listed) for band in bands]
 
 
-def _with_listed(band: Band, listed: Mapping[str, bool]) -> Band:
+def _with_listed(band: Band, listed: set[str]) -> Band:
     nodes = [node for node in band.nodes if node.id in listed]
     return replace(band, nodes=tuple(nodes))
 
@@ -137,7 +144,7 @@ def _nodes_of(bands: Sequence[Band]) -> list[NodeView]:
 
 
 def _band(first: str, last: str, nodes: Sequence[NodeView]) -> Band:
-    counts = Counter[str](node.status for node in nodes)
+    counts = Counter(map(attrgetter("status"), nodes))
     return Band(first, last, tuple(nodes), counts)
 
 

@@ -285,7 +285,9 @@ def log_lines(log: Sequence[str]) -> list[str]:
 
 def write_lines(writes: Sequence[WriteLine]) -> list[str]:
     """Return a line for each of the first writes that were cut off, or of which nobody knows."""
-    lines = [f"  write {one_line(line.node)}: {WRITE_SAYS[line.status]}" for line in writes[:MAX_SHOWN_WRITES]]
+    lines: list[str] = []
+    for line in writes[:MAX_SHOWN_WRITES]:
+        lines.append(f"  write {one_line(line.node)}: {WRITE_SAYS[line.status]}")
     left_out = len(writes) - len(lines)
     if left_out:
         lines.append(f"  and {left_out} more writes")
@@ -333,17 +335,19 @@ def report_text(report: RunReport, width: int, *, failed: bool = False) -> str:
 def _node_lines(nodes: Sequence[NodeLine], width: int, *, failed: bool = False) -> list[str]:
     """Return a line for each node; of many calls of programs one for each group, and below those what needs a look."""
     maps = {node.id: node.summary for node in nodes if node.kind == "map"}
-    shown = [_as_item(node, maps) for node in nodes]
-    if failed:
-        shown = [node for node in shown if node.status == "failed"]
-    in_groups = any(node.call_site for node in shown) and len(shown) > MAX_NODE_LINES
+    shown: list[NodeLine] = []
+    for node in nodes:
+        if node.status == "failed" or not failed:
+            shown.append(_as_item(node, maps))
+    in_groups = len(shown) > MAX_NODE_LINES and any(node.call_site for node in shown)
     if failed or not in_groups:
         return _listed(shown, width, id_width(shown))
 
     bands = bands_of([_as_view(node) for node in shown], MAX_NODE_LINES)
-    gutter = max([cell_len(band.name) for band in bands])
+    gutter = 0
     listed: list[NodeLine] = []
     for band in bands:
+        gutter = max(gutter, cell_len(band.name))
         listed += band.nodes
     wide = id_width(listed)
 
@@ -351,7 +355,9 @@ def _node_lines(nodes: Sequence[NodeLine], width: int, *, failed: bool = False) 
     lines: list[str] = []
     for band in bands:
         if band.folded:
-            bar = "".join([signs for _, signs in bar_of(band.counts, _BAR)])
+            bar = ""
+            for _, signs in bar_of(band.counts, _BAR):
+                bar += signs
             line = f"  {padded(band.name, gutter)}  {bar} {counts_text(band.counts)}"
             lines.append(fit(line, width).rstrip())
         lines += _listed(band.nodes, width, wide)
@@ -359,7 +365,10 @@ def _node_lines(nodes: Sequence[NodeLine], width: int, *, failed: bool = False) 
 
 
 def _listed(nodes: Sequence[NodeLine], width: int, wide: int) -> list[str]:
-    return [f"  {GLYPHS[node.status]} {node_line(node, width - 4, wide)}" for node in nodes]
+    lines: list[str] = []
+    for node in nodes:
+        lines.append(f"  {GLYPHS[node.status]} {node_line(node, width - 4, wide)}")
+    return lines
 
 
 def _as_view(node: NodeLine) -> NodeView:
