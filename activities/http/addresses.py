@@ -82,13 +82,16 @@ async def admit(url: str, *, declared: bool = False) -> Destination:
         raise AddressRefused(
             f"port {port} is refused; an operator can allow it with {ALLOW_VARIABLE}={host[:80]}:{port}"
         )
-    found = [literal] if literal else await _lookup(host, port)
-    for address in found:
+    if literal is not None:
+        addresses = [literal]
+    else:
+        addresses = await _lookup(host, port)
+    for address in addresses:
         if _is_metadata(address):
             raise AddressRefused(f"{host[:80]} is a cloud's metadata service; no tool may ask it")
         if not trusted and is_blocked(address):
             raise AddressRefused(f"{host[:80]} is not a public address; an operator can allow it in {ALLOW_VARIABLE}")
-    return Destination(parsed, host, tuple(str(address) for address in found[:MAX_ADDRESSES]))
+    return Destination(parsed, host, tuple(map(str, addresses[:MAX_ADDRESSES])))
 
 
 def is_blocked(address: Address) -> bool:
@@ -97,7 +100,7 @@ def is_blocked(address: Address) -> bool:
         return any(address in block for block in _BLOCKED_V4)
     if address in _NAT64:
         return is_blocked(_last_bits(address))
-    if any(is_blocked(inner) for inner in _embedded(address)):
+    if any(map(is_blocked, _embedded(address))):
         return True
     return address not in _GLOBAL_V6 or any(address in block for block in _BLOCKED_V6)
 
@@ -112,7 +115,7 @@ def _parse(url: str) -> httpx.URL:
     """Parse once, strictly: what another parser could read differently is refused rather than repaired."""
     if len(url) > MAX_URL_CHARACTERS:
         raise AddressRefused(f"the URL is longer than {MAX_URL_CHARACTERS:,} characters")
-    if any(character.isspace() or not character.isprintable() or character == "\\" for character in url):
+    if " " in url or "\\" in url or not url.isprintable():
         raise AddressRefused("the URL holds a space, a control character or a backslash; encode them with %")
     try:
         parsed = httpx.URL(url)
@@ -160,9 +163,13 @@ async def _lookup(host: str, port: int) -> list[Address]:
 
 
 def _is_allowed(host: str, port: int) -> bool:
-    entries = {entry.strip().lower() for entry in os.environ.get(ALLOW_VARIABLE, "").split(",")}
-    shown = f"[{host}]" if ":" in host else host
-    return bool({host, shown, f"{shown}:{port}"} & entries)
+    """Whether the operator has named this host, or this port of it."""
+    allowed = os.environ.get(ALLOW_VARIABLE, "").lower().split(",")
+    entries = set(map(str.strip, allowed))
+    shown = host
+    if ":" in host:
+        shown = f"[{host}]"
+    return not entries.isdisjoint((host, shown, f"{shown}:{port}"))
 
 
 def _is_metadata(address: Address) -> bool:

@@ -48,7 +48,10 @@ def prompt_inputs(context: NodeContext, work: ModelCall) -> PromptInputs:
         values = untrusted_values(work.prompt, context.binder.lookup)
     places = {name: f"${{{name}}}" for name in values}
     succeeded = [result for result in ended.values() if result.status == "succeeded"]
-    places |= {result.node: f"${result.node}" if result.node in input_names else result.place for result in succeeded}
+    for result in succeeded:
+        places[result.node] = result.place
+        if result.node in input_names:
+            places[result.node] = f"${result.node}"
     return PromptInputs({**values, **values_or_errors(ended)}, places, ended, cited)
 
 

@@ -209,7 +209,10 @@ class Models:
         """
         model = request.model
         refused = self._refused_kinds(model)
-        lacking = [kind for kind in _kinds_of_results(request) if kind in refused or lacks(model, kind)]
+        lacking: list[str] = []
+        for kind in _kinds_of_results(request):
+            if kind in refused or lacks(model, kind):
+                lacking.append(kind)
         if not lacking:
             return request, ()
         return _without_media(request, lacking), (_takes_none(request.model, lacking),)
@@ -309,7 +312,9 @@ def _without_media(request: ModelRequest, kinds: Collection[str]) -> ModelReques
 
 def _masked(reply: ModelReply) -> ModelReply:
     """Return a reply without this worker's secrets: a server may repeat the key that it was sent."""
-    calls = [replace(call, arguments=mask(call.arguments), fields=mask(call.fields)) for call in reply.calls]
+    calls = []
+    for call in reply.calls:
+        calls.append(replace(call, arguments=mask(call.arguments), fields=mask(call.fields)))
     return replace(
         reply,
         output=mask(reply.output),

@@ -185,7 +185,9 @@ def read_object(
     if isinstance(replan, dict) and not any(replan.values()):  # a server that wants every field has it filled
         replan = None
     empty = answer is None or (isinstance(answer, str) and not answer.strip())
-    if odd := [name for name in data if name not in ("answer", "evidence", "replan") and isinstance(data[name], dict)]:
+    objects = [name for name, value in data.items() if isinstance(value, dict)]
+    odd = [name for name in objects if name not in ("answer", "evidence", "replan")]
+    if odd:
         raise Unreadable(f"the joiner's reply holds an object as {format_names(odd, 3)}; only `replan` is one")
     if replan and not empty:
         raise Unreadable("the joiner's reply holds an answer and a replan; write one of them")
@@ -194,7 +196,9 @@ def read_object(
     if replan:
         return _delta(replan, reader)
     if empty:
-        held = "is empty in it" if "answer" in data or "replan" in data else f"is not among {format_names(data, 6)}"
+        held = f"is not among {format_names(data, 6)}"
+        if "answer" in data or "replan" in data:
+            held = "is empty in it"
         raise Unreadable(f"the joiner's reply holds no answer: `answer` {held}; write it, or `replan` for more lines")
     evidence = data.get("evidence")
     output, warnings = cited(answer, evidence if isinstance(evidence, list) else [], results)

@@ -37,7 +37,9 @@ def content_key(checked: StoredPlan, unit: Unit, refs: dict[str, str], call: Nod
     # A call of the plan that others share.
     run = checked.asked  # after a reset of its parent, a sub-agent may have another goal
     if unit.item is None and _is_shareable(node, checked):
-        asked = run if node.kind == "llm" else []
+        asked: list[Any] = []
+        if node.kind == "llm":
+            asked = run
         bound = _bound(plan_part, checked, refs)
         return key_of([checked.call_key(node.id), *kind, bound, asked])
 
@@ -124,4 +126,10 @@ def _is_shareable(node: Node, checked: StoredPlan) -> bool:
 def _bound(written: Written, checked: StoredPlan, refs: dict[str, str]) -> list[Any]:
     """Return what the node's references stand for, in the order written: digests of outputs, or the run's own texts."""
     run_values = {"input": checked.inputs, "goal": checked.goal}
-    return [run_values[name] if name in run_values else digest_in(refs.get(name, "")) for name in written.names]
+    bound: list[Any] = []
+    for name in written.names:
+        if name in run_values:
+            bound.append(run_values[name])
+        else:
+            bound.append(digest_in(refs.get(name, "")))
+    return bound

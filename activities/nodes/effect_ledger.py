@@ -1,4 +1,4 @@
-"""The ledger of effects: what stands between a write and its repetition.
+"""The ledger of effects: it keeps a write from being made twice when a worker dies during the write.
 
 Before a tool that writes is called, an intent is put into the artifact store: what is written, and how long the call
 may take. The outcome is the node's marker beside it. Both are found by the node's path and generation alone. So every
@@ -171,7 +171,8 @@ class EffectLedger:
         became of them: also those that the run has forgotten because it was reset. Raises StoreUnavailable.
         """
         dated = await self._dated()
-        return [line for _, line in sorted(dated, key=lambda each: (each[0], each[1].node, each[1].below))]
+        dated.sort(key=_by_beginning)
+        return [line for _, line in dated]
 
     async def _dated(self) -> list[tuple[float, LedgerLine]]:
         """Return all writes of the run and its sub-agents, each with when it began."""
@@ -199,8 +200,11 @@ class EffectLedger:
         ledger = EffectLedger(self.store, f"{namespace}/{below.run_prefix}", self.recorded)
         found = []
         for at, line in await ledger._dated():
-            name = line.node if line.generation == 1 else f"{line.node}~{line.generation}"
-            path = f"{name}.{line.below}" if line.below else name
+            path = line.node
+            if line.generation > 1:
+                path += f"~{line.generation}"
+            if line.below:
+                path += f".{line.below}"
             place = {"node": below.node, "call": below.call, "generation": below.generation, "below": path}
             found.append((at, line.model_copy(update=place)))
         return found
@@ -268,7 +272,9 @@ class EffectLedger:
         try:
             return await call()
         except _AFTER as error:
-            raise error if write.idempotent else UnknownOutcome(f"{message_of(error)}; {WRITTEN}") from None
+            if write.idempotent:
+                raise error from None
+            raise UnknownOutcome(f"{message_of(error)}; {WRITTEN}") from None
         except UnknownOutcome:
             raise
         except ToolError:
@@ -279,6 +285,12 @@ class EffectLedger:
             if write.idempotent:
                 raise
             raise UnknownOutcome(f"{write.tool}: {kind_of(error)}: {message_of(error)}; {UNSURE}") from error
+
+
+def _by_beginning(dated: tuple[float, LedgerLine]) -> tuple[float, str, str]:
+    """Return the key by which writes are sorted: in the order in which they began."""
+    at, line = dated
+    return at, line.node, line.below
 
 
 async def no_outcome(_: str) -> None:

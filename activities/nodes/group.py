@@ -71,8 +71,12 @@ class GroupRun:
         self._any_ended = asyncio.Event()
         self._began: dict[str, int] = {}
         self._signalled: dict[int, bool] = {}
-        self._failed = [place for place in range(len(paths)) if len(details) > 2 and _bit(details[2], place)]
-        self._state.status |= dict.fromkeys((self._first + place for place in self._failed), CANCELLED)
+        # The attempt before this one has told the run of these failures.
+        self._failed: list[int] = []
+        if len(details) > 2:
+            self._failed = [place for place in range(len(paths)) if _bit(details[2], place)]
+        for place in self._failed:
+            self._state.status[self._first + place] = CANCELLED
 
     def progress(self) -> tuple[str, list[int], list[int]]:
         """Return how many nodes have ended, for people, and a bit a node: set when it has, and when the run has been or

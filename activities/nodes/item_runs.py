@@ -37,7 +37,9 @@ async def item_request(library: ArtifactReader, context: NodeContext, node: MapN
     checked, run = context.checked, context.call.run
     names = read_by_do(node)
     given = {name: context.binder.lookup(name) for name in names if name not in RESERVED_IDS}
-    declared = {name: spec.model_dump(mode="json", exclude_unset=True) for name, spec in checked.plan.inputs.items()}
+    declared: dict[str, Any] = {}
+    for name, spec in checked.plan.inputs.items():
+        declared[name] = spec.model_dump(mode="json", exclude_unset=True)
     inputs: dict[str, Any] = {}
     if "input" in names:
         inputs |= {name: value for name, value in checked.inputs.items() if name in declared}
@@ -71,11 +73,12 @@ async def folder_request(
     if tools is None:
         catalogue = (await library.run_context(context.run_prefix, context.checked.run_context)).tools
         tools = tuple(name for name in allowed if takes_workspace(catalogue[name]))
+    offered = [name for name in allowed if name in tools]
     work = {
         "id": "work",
         "kind": "llm",
         "prompt": "$goal",
-        "tools": [name for name in allowed if name in tools],
+        "tools": offered,
         "max_turns": MAX_FOLDER_TURNS,
         "workspace": workspace,
     }

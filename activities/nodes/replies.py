@@ -73,8 +73,13 @@ async def keep(store: ArtifactStore, run_prefix: str, output: Any, wanted: list[
 def reply_of(context: NodeContext, output: NodeOutput, reference: str, size: int) -> NodeReply:
     """Return the reply of a node whose output, of `size` bytes, is found by `reference`. Raises FactTooLarge."""
     wanted, inline = context.wanted if not output.more else ([], False)
-    extra: dict[str, Any] = {"attempt": context.attempts.number} if context.attempts.number > 1 else {}
-    extra |= {name: value for name, value in (("millis", output.millis), ("at", output.at)) if value}
+    extra: dict[str, Any] = {}
+    if context.attempts.number > 1:
+        extra["attempt"] = context.attempts.number
+    if output.millis:
+        extra["millis"] = output.millis
+    if output.at:
+        extra["at"] = output.at
     if any(output.span):
         extra["span"] = output.span
     if any(output.usage):
@@ -165,7 +170,9 @@ def answer_of(report: Any, node: str) -> NodeOutput:
     evidence = [{**piece, "node": f"{node}.{piece['node']}"} for piece in fields.get("evidence") or ()]
     partial = fields.get("status") == "partial"
     if evidence or (partial and isinstance(answer, str)):  # nodes that read fields of JSON find them where they were
-        answer = {"answer": answer, "evidence": evidence, **({"partial": True} if partial else {})}
+        answer = {"answer": answer, "evidence": evidence}
+        if partial:
+            answer["partial"] = True
     return NodeOutput(answer, usage_in(report))
 
 

@@ -86,7 +86,8 @@ def system(replanning: Replanning | None, own: str | None = None, told: Iterable
     """Return a joiner's system prompt; without `replanning` it must answer."""
     parts = [roles.system("joiner", own, told), _ANSWER]
     if replanning is not None:
-        tools, first = format_tools(replanning.catalogue), replanning.first
+        tools = format_tools(replanning.catalogue)
+        first = replanning.first
         parts.append(_REPLAN.format(first=first, next=first + 1, most=MAX_PLANNED_NODES, forms=FORMS, tools=tools))
     return "\n\n".join(parts)
 
@@ -103,11 +104,17 @@ def prompt(
     """
     goal = as_text(lookup("goal"))
     asked = filled(template, lambda reference: _in_goal(reference, lookup, results)).strip()
-    request = [goal, *([asked] if asked and asked != goal else [])]
-    blocks = fenced_blocks({**(material or {}), **values_or_errors(results)}, budget)
-    asides = ["What the goal names in brackets:", *(blocks[name] for name in material)] if material else []
-    ends = format_ends(results, blocks)
-    return "\n\n".join(["The goal:", *request, *asides, "The results:", *(ends or ["There are none."])])
+    material = material or {}
+    blocks = fenced_blocks({**material, **values_or_errors(results)}, budget)
+    parts = ["The goal:", goal]
+    if asked and asked != goal:
+        parts.append(asked)
+    if material:
+        parts.append("What the goal names in brackets:")
+        parts += [blocks[name] for name in material]
+    parts.append("The results:")
+    parts += format_ends(results, blocks) or ["There are none."]
+    return "\n\n".join(parts)
 
 
 def format_objections(objections: Sequence[str]) -> str:
@@ -120,4 +127,6 @@ def _in_goal(reference: Reference, lookup: Callable[[str], Any], results: Mappin
     """A goal or input stands in the text. A result is only named, and a join of results is listed one by one."""
     if reference.node in ("goal", "input"):
         return as_text(resolve(reference, lookup(reference.node)))
-    return f"[{reference.node}{path_text(reference.path)}]" if reference.node in results else ""
+    if reference.node not in results:
+        return ""
+    return f"[{reference.node}{path_text(reference.path)}]"

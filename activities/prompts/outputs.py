@@ -52,8 +52,9 @@ def results_of(inputs: Mapping[str, Any], gathered: Mapping[str, Sequence[str]])
     for name, value in inputs.items():
         if name in gathered and _ends_of(gathered[name], value):
             for index, end in enumerate(value):
+                node = end["id"]
                 place = f"${{{name}[{index}].value}}"
-                found[end["id"]] = Result(end["id"], end["status"], end["value"], end["error"], place)
+                found[node] = Result(node, end["status"], end["value"], end["error"], place)
         elif name not in ("goal", "input"):
             found[name] = Result(name, value=value, place=f"${name}")
     return found
@@ -63,8 +64,11 @@ def _ends_of(names: Sequence[str], value: Any) -> bool:
     """Whether a value tells how these nodes ended; a fallback value or a fallback node may have replaced it."""
     if not isinstance(value, list):
         return False
-    ends = [end for end in value if isinstance(end, dict) and set(end) == _SETTLED]
-    ids = [end["id"] for end in ends if end["status"] in _STATUSES]
+    ids: list[Any] = []
+    for end in value:
+        is_end = isinstance(end, dict) and set(end) == _SETTLED
+        if is_end and end["status"] in _STATUSES:
+            ids.append(end["id"])
     return ids == list(names)
 
 
@@ -124,7 +128,9 @@ def bind_goal(goal: str, lookup: Callable[[str], Any]) -> tuple[str, dict[str, s
     """Return a sub-agent's goal, and what it refers to that is not the run's own: by the name that the goal has
     in brackets instead, within a prompt's budget. The name is none of the sub-agent's own nodes. Raises BindError.
     """
-    named = {f"{MATERIAL}{name}": value for name, value in untrusted_values(goal, lookup).items()}
+    named: dict[str, Any] = {}
+    for name, value in untrusted_values(goal, lookup).items():
+        named[f"{MATERIAL}{name}"] = value
     return fill_template(goal, lookup, named, MATERIAL), within_budget(named, Budget())
 
 
@@ -151,7 +157,9 @@ def fill_prompt(
     values = untrusted_values(template, lookup)
     blocks = fenced_blocks({**material, **values, **values_or_errors(ended)}, budget)
     parts = [fill_template(template, lookup, values)]
-    parts += [blocks[name] for name in (*material, *values) if name not in ended]
+    for name in (*material, *values):
+        if name not in ended:
+            parts.append(blocks[name])
     parts += format_ends(ended, blocks)
     return "\n\n".join(parts)
 
@@ -168,7 +176,10 @@ def values_or_errors(results: Mapping[str, Result]) -> dict[str, Any]:
 
 def format_ends(results: Mapping[str, Result], blocks: Mapping[str, str]) -> list[str]:
     """Return how each node ended, with its block."""
-    return [f"{name}, {result.status}:\n{blocks[name]}" for name, result in results.items()]
+    ends: list[str] = []
+    for name, result in results.items():
+        ends.append(f"{name}, {result.status}:\n{blocks[name]}")
+    return ends
 
 
 def fenced_blocks(values: Mapping[str, Any], budget: Budget) -> dict[str, str]:
@@ -179,7 +190,8 @@ def fenced_blocks(values: Mapping[str, Any], budget: Budget) -> dict[str, str]:
 def within_budget(values: Mapping[str, Any], budget: Budget) -> dict[str, str]:
     """Return one text a value, all together about within the budget."""
     texts = {name: as_text(value) for name, value in values.items()}
-    shares = fair_shares([tokens_of(text) for text in texts.values()], budget.tokens)
+    sizes = list(map(tokens_of, texts.values()))
+    shares = fair_shares(sizes, budget.tokens)
     within: dict[str, str] = {}
     for (name, text), share in zip(texts.items(), shares, strict=True):
         within[name] = _within(name, values[name], text, share, budget.reader)
@@ -188,7 +200,8 @@ def within_budget(values: Mapping[str, Any], budget: Budget) -> dict[str, str]:
 
 def exceeds(values: Mapping[str, Any], tokens: int) -> bool:
     """Whether values together have more than so many tokens."""
-    return sum(tokens_of(as_text(value)) for value in values.values()) > tokens
+    texts = map(as_text, values.values())
+    return sum(map(tokens_of, texts)) > tokens
 
 
 def _name(reference: Reference) -> str:
@@ -221,9 +234,11 @@ def _within(name: str, value: Any, text: str, share: int, reader: str) -> str:
 def _list_within(name: str, items: list[Any], share: int, reader: str) -> str:
     """Return as many items as may have a useful length, each cut to its own share, and how many are missing."""
     shown = max(1, share // ITEM_TOKENS)
-    parts = [as_text(item) for item in items[:shown]]
-    shares = fair_shares([tokens_of(part) for part in parts], share)
-    lines = [cut(f"{name}[{index}]", part, shares[index]) for index, part in enumerate(parts)]
+    parts = list(map(as_text, items[:shown]))
+    shares = fair_shares(list(map(tokens_of, parts)), share)
+    lines: list[str] = []
+    for index, part in enumerate(parts):
+        lines.append(cut(f"{name}[{index}]", part, shares[index]))
     if len(parts) < len(items):
         lines.append(_mark(f"{len(items) - len(parts):,} more items of {name}", _call(reader, name)))
     return "\n".join(lines)

@@ -95,8 +95,10 @@ EXAMPLES: tuple[Example, ...] = (
 def system(catalogue: Sequence[dict[str, Any]]) -> str:
     """Return what every goal with these tools has in common."""
     allowed = {str(entry["name"]) for entry in catalogue}
-    fitting = [(goal, plan) for tools, goal, plan in EXAMPLES if allowed.issuperset(tools)]
-    examples = "".join(f"\nExample. Goal: {goal}\n{plan}\n" for goal, plan in fitting)
+    examples = ""
+    for tools_used, goal, plan in EXAMPLES:
+        if allowed.issuperset(tools_used):
+            examples += f"\nExample. Goal: {goal}\n{plan}\n"
     rules = RULES.format(most=MAX_PLANNED_NODES, form="lines")
     return SYSTEM.format(forms=FORMS, tools=format_tools(catalogue), rules=rules, examples=examples)
 
@@ -121,7 +123,10 @@ def prompt(
     if facts:
         blocks.append(" ".join(facts))
     if material:
-        blocks.append(_MATERIAL_OF_MAIN if in_program else _MATERIAL)
+        if in_program:
+            blocks.append(_MATERIAL_OF_MAIN)
+        else:
+            blocks.append(_MATERIAL)
         blocks += [fenced(name, text) for name, text in material.items()]
     if hints:
         blocks.append(hints)

@@ -103,11 +103,13 @@ _SIZES = ((300, 6), (100, 3), (40, 1), (40, 0))
 def system(catalogue: Sequence[dict[str, Any]]) -> str:
     """Return what every goal with these tools has in common; as much of the tools as fits into 32 KB."""
     allowed = {str(entry["name"]) for entry in catalogue}
-    fitting = [(goal, script) for tools, goal, script in EXAMPLES if allowed.issuperset(tools)]
-    examples = "".join(f"\nExample. Goal: {goal}\n```python\n{script}\n```\n" for goal, script in fitting)
+    examples = ""
+    for tools_used, goal, script in EXAMPLES:
+        if allowed.issuperset(tools_used):
+            examples += f"\nExample. Goal: {goal}\n```python\n{script}\n```\n"
     for characters, levels in _SIZES:
-        stubs = "\n".join(filter(None, (_stub(entry, characters, levels) for entry in catalogue)))
-        tools = stubs or "There are no tools in this run."
+        stubs = [_stub(entry, characters, levels) for entry in catalogue]
+        tools = "\n".join(filter(None, stubs)) or "There are no tools in this run."
         text = SYSTEM.format(forms=FORMS, tools=tools, rules=_RULES, examples=examples)
         if text_bytes(text) <= MAX_PROGRAM_PROMPT_BYTES:
             break
@@ -116,7 +118,9 @@ def system(catalogue: Sequence[dict[str, Any]]) -> str:
 
 def _stub(entry: dict[str, Any], characters: int, levels: int) -> str:
     """Return a tool's stub, with the fields of its result, which Python's types do not say."""
-    stub, gives = tool_stub(entry, characters, levels), entry.get("output_schema")
-    if not (stub and levels and isinstance(gives, dict)) or entry.get("large"):
+    stub = tool_stub(entry, characters, levels)
+    output = entry.get("output_schema")
+    if not stub or not levels or not isinstance(output, dict) or entry.get("large"):
         return stub
-    return f"{stub}    # gives {one_line(shape(gives, json_schema.definitions(gives)), 4 * characters)}\n"
+    fields = shape(output, json_schema.definitions(output))
+    return f"{stub}    # gives {one_line(fields, 4 * characters)}\n"

@@ -85,8 +85,9 @@ def _shape(part: Any, defs: dict[str, Any], level: int, room: Iterator[int]) -> 
         return "|".join(printable(repr(value), 40) for value in part["enum"][:20])
     fields = _properties(part)
     if fields:
-        first = list(fields.items())[:MAX_SHAPE_FIELDS]
-        inside = [f"{name}: {_shape(inner, defs, level + 1, room)}" for name, inner in first]
+        inside: list[str] = []
+        for name, inner in list(fields.items())[:MAX_SHAPE_FIELDS]:
+            inside.append(f"{name}: {_shape(inner, defs, level + 1, room)}")
         if len(fields) > MAX_SHAPE_FIELDS:
             inside.append("…")
         return "{" + ", ".join(inside) + "}"

@@ -97,12 +97,15 @@ class Negotiation:
         if isinstance(refused, ServerFailed) and not NEVER.search(refused.text):
             return None
         reason = str(refused).partition("): ")[2]
-        optional = self.wire.optional.items()
         fields = _parameters(refused)
-        own = {name for name, words in optional if any(re.fullmatch(words, field) for field in fields)}
-        named = self._changing(fields | own)
-        if not named:
-            named = self._changing({name for name, words in optional if re.search(words, refused.text)})
+        own: set[str] = set()
+        in_words: set[str] = set()
+        for name, words in self.wire.optional.items():
+            if any(re.fullmatch(words, field) for field in fields):
+                own.add(name)
+            if re.search(words, refused.text):
+                in_words.add(name)
+        named = self._changing(fields | own) or self._changing(in_words)
         if named:
             return Lesson(frozenset(named), reason, refused.text)
 
@@ -123,14 +126,22 @@ class Negotiation:
 
     def _unnamed(self) -> list[Without]:
         """Return what to leave out where a refusal names nothing: each parameter in turn, then all of them."""
-        each = [self.without | {name} for name in self.wire.optional if self._is_another(self.without | {name})]
-        return [*each, frozenset[str]().union(*each)] if len(each) > 1 else each
+        changes: list[Without] = []
+        for name in self.wire.optional:
+            without = self.without | {name}
+            if self._is_another(without):
+                changes.append(without)
+        if len(changes) > 1:
+            changes.append(frozenset[str]().union(*changes))
+        return changes
 
 
 def _parameters(refused: CallRefused | ServerFailed) -> set[str]:
     """Return the parameters that a field of a refusal names: those of the body, and `system` for its role."""
     named = set[str]()
-    for written in refused.parameters if isinstance(refused, CallRefused) else ():
+    if not isinstance(refused, CallRefused):
+        return named
+    for written in refused.parameters:
         name = re.split(r"[.\[]", written)[0]
         is_role = name == "messages" and "system" in refused.text
         named.add("system" if is_role else name)

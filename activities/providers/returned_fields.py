@@ -165,16 +165,22 @@ def field_names(messages: Iterable[Message]) -> dict[str, str]:
 
 def _inner_names(value: Any) -> list[str]:
     """Return the names of the objects in a field, without those that say nothing, such as `text`."""
+    names: list[str] = []
     if isinstance(value, list):
-        return [name for item in value for name in _inner_names(item)]
-    if not isinstance(value, dict):
-        return []
-    return [name for key, item in value.items() for name in ((key,) if "_" in key else ()) + tuple(_inner_names(item))]
+        for item in value:
+            names += _inner_names(item)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            if "_" in key:
+                names.append(key)
+            names += _inner_names(item)
+    return names
 
 
 def of_same_model(request: ModelRequest) -> tuple[ModelRequest, tuple[str, ...]]:
     """Return the request without the fields that another model has given, and what people should know of it."""
-    messages, others = list[Message](), dict[str, None]()
+    messages: list[Message] = []
+    others: dict[str, None] = {}
     for message in request.messages:
         if message.origin in ("", request.model) or not _has_fields(message):
             messages.append(message)

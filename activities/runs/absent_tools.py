@@ -13,12 +13,20 @@ def absent_tools(plan: Plan, context: RunContext) -> dict[str, str]:
     """Return why each tool is not there that the plan names and the run lacks for now, by its name."""
     if not context.absences:
         return {}
-    names = dict.fromkeys(name for node in plan.nodes for name in _named(node) if name not in context.tools)
-    return {name: reason for name in names if (reason := absence_of(name, context.absences))}
+    absent: dict[str, str] = {}
+    for node in plan.nodes:
+        for name in _named(node):
+            reason = absence_of(name, context.absences)
+            if name not in context.tools and reason:
+                absent[name] = reason
+    return absent
 
 
 def _named(node: Node) -> Iterator[str]:
     for _, program in programs_in(node):
         yield from tools_called(program.script)
     for _, work in works_of(node):
-        yield from [work.tool] if isinstance(work, ToolCall) else work.tools or ()
+        if isinstance(work, ToolCall):
+            yield work.tool
+        else:
+            yield from work.tools or ()

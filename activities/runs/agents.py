@@ -94,8 +94,10 @@ class AgentPreparer:
             ended = each.model_copy(update={"report": report})
             owned.append(own)
             work.append(self.nodes.run(ended, each.nodes[0], each.refs, run_prefix=run_prefix, attempts=own))
-        found = await asyncio.gather(*work, return_exceptions=True)
-        replies = [_reply(end, own, is_last=is_last) for end, own in zip(found, owned, strict=True)]
+        ends = await asyncio.gather(*work, return_exceptions=True)
+        replies = []
+        for end, own in zip(ends, owned, strict=True):
+            replies.append(_reply(end, own, is_last=is_last))
         return GroupReply(nodes=tuple(replies))
 
 
@@ -141,8 +143,12 @@ def _common(agents: list[PreparedAgent]) -> dict[str, Any]:
     requests = [agent.request for agent in agents if agent.request]
     if not requests:
         return {}
-    first = requests[0]
-    return {name: first[name] for name in COMMON if all(request.get(name) == first[name] for request in requests)}
+    common: dict[str, Any] = {}
+    for name in COMMON:
+        value = requests[0][name]
+        if all(request.get(name) == value for request in requests):
+            common[name] = value
+    return common
 
 
 def _without(agent: PreparedAgent, common: dict[str, Any]) -> PreparedAgent:
@@ -154,4 +160,6 @@ def _without(agent: PreparedAgent, common: dict[str, Any]) -> PreparedAgent:
 
 def _usage_in(details: Sequence[Any]) -> Usage:
     """Return the usage in the details of a failure of an activity."""
-    return Usage(*details[1]) if len(details) > 1 else Usage()
+    if len(details) < 2:
+        return Usage()
+    return Usage(*details[1])

@@ -97,7 +97,9 @@ class BudgetRule:
         if request.depth:
             return None
         ceiling: dict[str, Any] = _of_tenant(self.ceilings, request.tenant)
-        return Limits.model_construct(**ceiling) if ceiling else None
+        if not ceiling:
+            return None
+        return Limits.model_construct(**ceiling)
 
 
 def _of_tenant(limits: TenantLimits, tenant: str) -> dict[str, Any]:
@@ -106,10 +108,16 @@ def _of_tenant(limits: TenantLimits, tenant: str) -> dict[str, Any]:
 
 
 def _values(limits: Limits | None) -> dict[str, int | float]:
-    values = {name: getattr(limits, name, None) for name in Limits.model_fields}
-    return {name: value for name, value in values.items() if value is not None}
+    values: dict[str, int | float] = {}
+    for name in Limits.model_fields:
+        value = getattr(limits, name, None)
+        if value is not None:
+            values[name] = value
+    return values
 
 
 def _bound(name: str, value: float, variable: str) -> str:
-    shown = format_duration(value) if name == "time" else f"{value:,}"
+    shown = f"{value:,}"
+    if name == "time":
+        shown = format_duration(value)
     return f"budget: {name} {shown} at most, by {variable} of the workers"

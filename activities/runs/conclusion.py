@@ -26,21 +26,31 @@ class RunConcluder:
         The answer is partial if one of the outputs in it is.
         """
         checked = await self.library.plan(run_prefix, call.plan)
-        values = {name: await self.library.value(run_prefix, digest) for name, digest in call.refs.items()}
-        partial = any(conclusion_of(value).partial for value in values.values())
+        values: dict[str, Any] = {}
+        partial = False
+        for name, digest in call.refs.items():
+            values[name] = await self.library.value(run_prefix, digest)
+            partial = partial or conclusion_of(values[name]).partial
         whole = _bound(checked.answer, {**values, "input": checked.inputs, "goal": checked.goal})
-        found = conclusion_of(whole)
-        found = found.model_copy(update={"partial": found.partial or partial})
-        answer, evidence = found.answer, found.evidence
-        body = answer.encode() if isinstance(answer, str) else encode(answer)
-        if len(body) + sum(text_bytes(piece.quote) for piece in evidence) <= MAX_ANSWER_BYTES_IN_REPORT:
-            return found
+        conclusion = conclusion_of(whole)
+        conclusion = conclusion.model_copy(update={"partial": conclusion.partial or partial})
+
+        # A long answer stays in the store, and the report has its beginning.
+        answer = conclusion.answer
+        evidence = conclusion.evidence
+        if isinstance(answer, str):
+            body = answer.encode()
+        else:
+            body = encode(answer)
+        quoted = sum(text_bytes(piece.quote) for piece in evidence)
+        if len(body) + quoted <= MAX_ANSWER_BYTES_IN_REPORT:
+            return conclusion
         ref = await self.store.put(run_prefix, encode_output(whole))
         if len(body) > MAX_ANSWER_BYTES_IN_REPORT:
             cut = body[:MAX_ANSWER_BYTES_IN_REPORT].decode(errors="ignore")
             answer = f"{cut}\n[cut: the whole answer has {len(body):,} bytes; `sennit output` reads it]"
         cut_short = {"answer": answer, "evidence": evidence[:MAX_EVIDENCE], "ref": ref}
-        return found.model_copy(update=cut_short)
+        return conclusion.model_copy(update=cut_short)
 
 
 def _bound(expression: Any, values: dict[str, Any]) -> Any:

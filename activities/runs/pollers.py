@@ -23,9 +23,13 @@ class QueueWorkers:
         self._found: dict[str, tuple[float, int]] = {}
 
     async def counts(self, client: Client, queues: Iterable[str]) -> dict[str, int]:
-        """Return how many workers serve each queue, where they are several. No error if nobody says."""
-        found = {queue: await self._count(client, queue) for queue in dict.fromkeys(queues)}
-        return {queue: count for queue, count in found.items() if count > 1}
+        """Return how many workers serve each queue that has several. No error if the server does not say."""
+        counts: dict[str, int] = {}
+        for queue in dict.fromkeys(queues):
+            count = await self._count(client, queue)
+            if count > 1:
+                counts[queue] = count
+        return counts
 
     async def backlog(self, client: Client, queue: str) -> int | None:
         """Return about how many activities wait in a queue now; None if the server does not say."""
@@ -55,7 +59,10 @@ class QueueWorkers:
         except RPCError:
             return known
         since = datetime.now(UTC) - GONE
-        polling = [each for each in answer.pollers if each.last_access_time.ToDatetime(UTC) > since]
-        count = len({each.identity for each in polling})
+        workers: set[str] = set()
+        for poller in answer.pollers:
+            if poller.last_access_time.ToDatetime(UTC) > since:
+                workers.add(poller.identity)
+        count = len(workers)
         self._found[queue] = time.monotonic(), count
         return count

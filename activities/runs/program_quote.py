@@ -26,28 +26,44 @@ async def quote_in_plan(read: Read, node: ProgramNode, run_context: RunContext, 
     arguments = {name: _known(value, inputs) for name, value in node.arguments.items()}
     prices = _prices(node.script, run_context)
     try:
-        found = Quoted(*await ask(read, "quote", node.script, effects, prices, arguments))
+        quoted = Quoted(*await ask(read, "quote", node.script, effects, prices, arguments))
     except Unreadable:
-        found = Quoted("unknown", 0, 0, 0)
-    return found if node.on_error == "fail" else found._replace(calls=0)  # it may end early, and the run goes on
+        quoted = Quoted("unknown", 0, 0, 0)
+    if node.on_error != "fail":  # the program may end early, and the run goes on
+        quoted = quoted._replace(calls=0)
+    return quoted
 
 
 def _prices(script: str, run_context: RunContext) -> dict[str, tuple[int, int]]:
     """Return the known prices of a program's calls: by the role, and by each model that the script may name. The
     process that reads scripts can load none.
     """
-    models = {role: (run_context.models.get(role) or OFFLINE)[0] for role in ROLES}
+    models: dict[str, str] = {}
+    for role in ROLES:
+        usual, *_ = run_context.models.get(role) or OFFLINE
+        models[role] = usual
     models |= {name: name for name in _MODEL.findall(script)[:MAX_QUOTED_MODELS]}
-    prices = {name: price_of(model) for name, model in models.items()}
-    return {name: price for name, price in prices.items() if price is not None}
+
+    prices: dict[str, tuple[int, int]] = {}
+    for name, model in models.items():
+        price = price_of(model)
+        if price is not None:
+            prices[name] = price
+    return prices
 
 
 def _known(value: Any, inputs: Mapping[str, Any]) -> Any:
     """Return an argument of `main`, None if it is not known before the run."""
-    reference = parse_reference(value) if isinstance(value, str) else None
+    reference = None
+    if isinstance(value, str):
+        reference = parse_reference(value)
     if reference is None:
-        return None if any(True for _ in references_in(value)) else value
+        if list(references_in(value)):
+            return None
+        return value
+    if reference.node != "input":
+        return None
     try:
-        return resolve(reference, inputs) if reference.node == "input" else None
+        return resolve(reference, inputs)
     except BindError:
         return None

@@ -149,8 +149,10 @@ class Rehearsal:
     async def _advance(self, begun: _Begun) -> None:
         """Make an advance of a program, unless what its script waits for is still open."""
         unit, state = begun.unit, self.state
+        if not self._is_wanted(begun):
+            return
         waits = state.sessions[unit].waits
-        if not self._is_wanted(begun) or (waits and all(is_open(state.status[node]) for node in waits)):
+        if waits and all(is_open(state.status[node]) for node in waits):
             return
         self._take(InputsRead(unit))
         call = self._node_call(unit)
@@ -199,8 +201,12 @@ def _lift_limits(state: RunState) -> dict[str, int]:
     over costs nothing and holds no lock, and the others are not made.
     """
     budget = state.budget
-    left = {name: budget.left(name) for name in PAID if name in budget.limits} if budget is not None else {}
-    state.budget, state.rates, state.timings = None, {}, Timings()
+    left: dict[str, int] = {}
+    if budget is not None:
+        left = {name: budget.left(name) for name in PAID if name in budget.limits}
+    state.budget = None
+    state.rates = {}
+    state.timings = Timings()
     state.window = state.in_flight = MAX_UNITS
     state.draining = False
     for spec in state.graph.specs:

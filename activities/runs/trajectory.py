@@ -209,23 +209,29 @@ class _NotedRun:
         for number, call in enumerate(self.calls):
             if call.node == answering and number in self.outputs:
                 messages.append({"role": "assistant", "content": _text(self.outputs[number])})
-        edges: dict[str, list[str]] = {}
-        for number, noted in enumerate(run.calls):
-            sources = (*noted.uses, *noted.after)
-            edges[self.calls[number].node] = [self.calls[earlier].node for earlier in sources]
-        used = {call.name for call in run.calls if call.kind == "tool"}
-        body = encode(
-            {
-                "run": run.run,
-                "status": run.status,
-                "messages": messages,
-                "tools": [_function(entry) for entry in self._context.catalogue if entry["name"] in used],
-                "dependencies": edges,
-            }
-        )
+        conversation = {
+            "run": run.run,
+            "status": run.status,
+            "messages": messages,
+            "tools": self._tools_used(run),
+            "dependencies": self._dependencies(run),
+        }
+        body = encode(conversation)
         if len(body) > MAX_CONVERSATION_BYTES:
             return None
         return body
+
+    def _tools_used(self, run: Trajectory) -> list[dict[str, Any]]:
+        used = {call.name for call in run.calls if call.kind == "tool"}
+        return [_function(entry) for entry in self._context.catalogue if entry["name"] in used]
+
+    def _dependencies(self, run: Trajectory) -> dict[str, list[str]]:
+        """Return for each call the calls that it waited for, by their nodes."""
+        edges: dict[str, list[str]] = {}
+        for call, noted in zip(self.calls, run.calls, strict=False):
+            sources = (*noted.uses, *noted.after)
+            edges[call.node] = [self.calls[earlier].node for earlier in sources]
+        return edges
 
     def _asked(self, number: int) -> dict[str, Any]:
         arguments = json.dumps(mask(self.arguments[number]), ensure_ascii=False)

@@ -92,7 +92,10 @@ def read_folder(folder: int, known: Container[str] = ()) -> Folder:
         if size > MAX_WORKSPACE_BYTES:
             raise FolderRefused(f"its files have more than {MAX_WORKSPACE_BYTES >> 20} MiB in all")
         files.append(file)
-    parents = {path.rpartition("/")[0] for path in (*folders, *(file.path for file in files))}
+
+    # A folder that another entry lies in is not empty.
+    parents = {path.rpartition("/")[0] for path in folders}
+    parents.update(file.path.rpartition("/")[0] for file in files)
     return Folder(files, [path for path in folders if path not in parents])
 
 
@@ -100,15 +103,20 @@ def write_folder(folder: Folder, place: Path) -> None:
     """Write a folder into an empty one that nobody else changes. Raises FolderRefused for a path that leads elsewhere,
     OSError.
     """
-    for path in (*folder.empty, *(file.path for file in folder.files)):
+    for path in folder.empty:
         check_path(path)
+    for file in folder.files:
+        check_path(file.path)
     for path in folder.empty:
         (place / path).mkdir(parents=True, exist_ok=True)
 
     # Where times cannot be set, files that are written in the order of their times at least keep it.
     for file in sorted(folder.files, key=lambda file: file.changed):
         (place / file.path).parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(place / file.path, _CREATE, 0o755 if file.executable else 0o644)
+        mode = 0o644
+        if file.executable:
+            mode = 0o755
+        descriptor = os.open(place / file.path, _CREATE, mode)
         with open(descriptor, "wb") as writing:  # noqa: PTH123 - of a descriptor
             writing.write(file.body or b"")
         os.utime(place / file.path, ns=(file.changed, file.changed))
@@ -126,7 +134,10 @@ def with_old_times(before: Folder, after: Folder) -> Folder:
     a file that nobody touched would look new, and what was built of it would look old.
     """
     times = {(file.path, file.digest): file.changed for file in before.files}
-    files = [file._replace(changed=times.get((file.path, file.digest), file.changed)) for file in after.files]
+    files: list[File] = []
+    for file in after.files:
+        changed = times.get((file.path, file.digest), file.changed)
+        files.append(file._replace(changed=changed))
     return after._replace(files=files)
 
 

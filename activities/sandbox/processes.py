@@ -23,13 +23,19 @@ def address_spaces() -> dict[int, int]:
         if entry.isdigit():
             with suppress(OSError, ValueError, IndexError):
                 shown[int(entry)] = _stat(f"/proc/{entry}")
-    found = {}
+    sizes: dict[int, int] = {}
     for pid, (state, _, size) in shown.items():
-        if _is_descendant(pid, shown):
-            alive = [size] if state not in "ZX" else [of for task in tasks(pid) for of in _live_size(task)]
-            if alive:
-                found[pid] = max(alive)
-    return found
+        if not _is_descendant(pid, shown):
+            continue
+        # The threads of a process may live on behind its first one, which is shown as dead.
+        alive = [size]
+        if state in "ZX":
+            alive = []
+            for task in tasks(pid):
+                alive += _live_size(task)
+        if alive:
+            sizes[pid] = max(alive)
+    return sizes
 
 
 def tasks(pid: int) -> Iterator[str]:

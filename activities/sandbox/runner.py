@@ -102,7 +102,8 @@ class Sandbox:
         return {"memory": memory, "disk": disk}
 
     def __str__(self) -> str:
-        return f"runs in {self.method}; bounds: " + ", ".join(f"{name} {bound}" for name, bound in self.bounds.items())
+        bounds = [f"{name} {bound}" for name, bound in self.bounds.items()]
+        return f"runs in {self.method}; bounds: {', '.join(bounds)}"
 
     async def run(self, command: Sequence[str], files: dict[str, str], seconds: int) -> Report:
         """Run `command` in a private folder that holds `files`, for `seconds` at most.

@@ -214,7 +214,9 @@ def _allow_if(number: int, tests: list[bytes]) -> list[bytes]:
 
 def _deny_if(number: int, position: int, tests: list[bytes]) -> list[bytes]:
     """Deny that call if the argument at `position` passes a test; a test that is not passed skips one step."""
-    denials = [step for test in tests for step in (test, _op(_RETURN, _ERRNO | _EPERM))]
+    denials: list[bytes] = []
+    for test in tests:
+        denials += [test, _op(_RETURN, _ERRNO | _EPERM)]
     return [_op(_EQUAL, number, 0, len(denials) + 2), _argument(position), *denials, _op(_RETURN, _ALLOW)]
 
 

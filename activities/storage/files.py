@@ -104,7 +104,9 @@ def _shared(bodies: Mapping[str, bytes]) -> bytes:
     if len(bodies) == 1:
         return next(iter(bodies.values()))
     ends = list(accumulate(map(len, bodies.values()), initial=0))
-    places = [f" {name}={start}-{end}" for name, (start, end) in zip(bodies, pairwise(ends), strict=True)]
+    places: list[str] = []
+    for name, (start, end) in zip(bodies, pairwise(ends), strict=True):
+        places.append(f" {name}={start}-{end}")
     return b"".join([_SHARED, "".join(places).encode(), b"\n", *bodies.values()])
 
 

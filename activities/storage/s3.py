@@ -237,8 +237,12 @@ class S3Store:
         self._id = seen_id(self._url, await self._read(STORE_ID), self._id)
 
     def _unavailable(self, error: BaseException) -> StoreUnavailable:
-        found = ((pattern.search(str(error)), remedy) for pattern, remedy in _REMEDIES)
-        what = next((match.expand(remedy) for match, remedy in found if match), type(error).__name__)
+        reason = type(error).__name__
+        for pattern, remedy in _REMEDIES:
+            match = pattern.search(str(error))
+            if match is not None:
+                reason = match.expand(remedy)
+                break
         if isinstance(error, TimeoutError):
-            what = f"no answer within {self._seconds:.0f} s"
-        return StoreUnavailable(f"artifact store {self._url}: {what}")
+            reason = f"no answer within {self._seconds:.0f} s"
+        return StoreUnavailable(f"artifact store {self._url}: {reason}")

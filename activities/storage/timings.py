@@ -23,6 +23,8 @@ PAUSE_SECONDS: Final = 10.0
 """Between two writes of one worker."""
 WAIT_SECONDS: Final = 1.0
 """The longest that anything waits for the store on this account."""
+NEVER: Final = (0, 0)
+"""The entry of a tool that nobody has measured."""
 _KEY: Final = "calls"
 _Count = Annotated[int, Field(ge=0, le=10**9)]
 _TIMES: Final = TypeAdapter(dict[str, tuple[_Count, _Count]])
@@ -45,15 +47,17 @@ class CallTimings:
     @contextmanager
     def measure(self, tool: str, version: str) -> Iterator[Measured]:
         """Measure a call, and count it if it ends well."""
-        began, measured = time.monotonic(), Measured()
+        measured = Measured()
+        began = time.monotonic()
         yield measured
         measured.millis = ceil(1000 * (time.monotonic() - began))
         self._note(tool, version, measured.millis)
 
     def _note(self, tool: str, version: str, millis: int) -> None:
-        count, mean = self._fresh.get(name := _name(tool, version), (0, 0))
-        self._fresh[name] = count + 1, (count * mean + millis) // (count + 1)
-        self._due = time.monotonic() + PAUSE_SECONDS if self._due is None else self._due
+        name = _name(tool, version)
+        self._fresh[name] = _together(self._fresh.get(name, NEVER), (1, millis))
+        if self._due is None:
+            self._due = time.monotonic() + PAUSE_SECONDS
 
     async def flush(self, store: ArtifactStore, namespace: str) -> None:
         """Add what was measured to what all workers know, if it is time to. Two that do it at once may lose what is
@@ -61,15 +65,16 @@ class CallTimings:
         """
         if self._due is None or time.monotonic() < self._due:
             return
-        fresh, self._fresh, self._due = self._fresh, {}, None
+        fresh = self._fresh
+        self._fresh = {}
+        self._due = None
         with suppress(StoreUnavailable, TimeoutError):
             async with timeout(WAIT_SECONDS):
-                known, prefix = await _known(store, namespace), f"{namespace}/{PLACE}"
-                for name, (count, mean) in fresh.items():
-                    before, earlier = known.get(name, (0, 0))
-                    before = min(before, KEPT_CALLS)
-                    known[name] = before + count, (before * earlier + count * mean) // (before + count)
-                await store.replace_marker(prefix, _KEY, encode(known))
+                known = await _known(store, namespace)
+                for name, measured in fresh.items():
+                    count, mean = known.get(name, NEVER)
+                    known[name] = _together((min(count, KEPT_CALLS), mean), measured)
+                await store.replace_marker(f"{namespace}/{PLACE}", _KEY, encode(known))
 
     async def millis(self, store: ArtifactStore, namespace: str, tools: dict[str, str]) -> dict[str, int]:
         """Return how long these tools take in these versions, as far as any worker knows."""
@@ -77,18 +82,30 @@ class CallTimings:
         with suppress(StoreUnavailable, TimeoutError):
             async with timeout(WAIT_SECONDS):
                 known = await _known(store, namespace)
-        known |= {name: found for name, found in self._fresh.items() if name not in known}
-        found = {tool: known.get(_name(tool, version)) for tool, version in tools.items()}
-        return {tool: max(1, each[1]) for tool, each in found.items() if each is not None}
+        measured = {**self._fresh, **known}
+        millis: dict[str, int] = {}
+        for tool, version in tools.items():
+            count, mean = measured.get(_name(tool, version), NEVER)
+            if count:
+                millis[tool] = max(1, mean)
+        return millis
 
 
 async def _known(store: ArtifactStore, namespace: str) -> dict[str, tuple[int, int]]:
     """Return what all workers know; what cannot be read is measured again. Raises StoreUnavailable."""
     text = await store.marked(f"{namespace}/{PLACE}", _KEY)
     try:
-        return _TIMES.validate_json(text) if text is not None else {}
+        if text is None:
+            return {}
+        return _TIMES.validate_json(text)
     except ValidationError:
         return {}
+
+
+def _together(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
+    """Return how many calls there were in all, and how long they took on average."""
+    count = one[0] + other[0]
+    return count, (one[0] * one[1] + other[0] * other[1]) // count
 
 
 def _name(tool: str, version: str) -> str:

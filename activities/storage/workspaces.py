@@ -131,10 +131,12 @@ class RunWorkspaces:
             left = {known[file.digest][0] for file in folder.files if file.digest in known}
             if len(left) >= MAX_WORKSPACE_PACKS:
                 # A long branch would read a pack for each of its calls: all of it goes into new ones.
-                folder, known = _with_bodies(folder, await self._load(base)), {}
+                folder = _with_bodies(folder, await self._load(base))
+                known = {}
         folder = await asyncio.to_thread(_masked, folder)
         _check_sizes(folder)  # a mask may be longer than what it covers
-        new = [file for file in folder.files if file.body is not None and file.digest not in known]
+        with_body = [file for file in folder.files if file.body is not None]
+        new = [file for file in with_body if file.digest not in known]
         known |= await self._pack(new)
         files = [_listed(file, known) for file in sorted(folder.files)]
         listing = _Listing(workspace_files=tuple(files), empty=tuple(folder.empty))
@@ -155,7 +157,8 @@ class RunWorkspaces:
             pack += file.body
             if len(pack) >= MAX_WORKSPACE_FILE_BYTES:
                 places |= await self._seal(pack, waiting)
-                waiting, pack = {}, bytearray()
+                waiting = {}
+                pack = bytearray()
         if waiting:
             places |= await self._seal(pack, waiting)
         return places
@@ -217,9 +220,12 @@ def _listing_in(body: bytes, name: str) -> _Listing:
     """
     try:
         listing = _Listing.model_validate_json(body)
-        folders.check_sizes([(file.path, file.size) for file in listing.workspace_files], len(listing.empty))
-        for path in (*listing.empty, *(file.path for file in listing.workspace_files)):
+        sizes = [(file.path, file.size) for file in listing.workspace_files]
+        folders.check_sizes(sizes, len(listing.empty))
+        for path in listing.empty:
             folders.check_path(path)
+        for file in listing.workspace_files:
+            folders.check_path(file.path)
     except ValidationError:
         raise WorkspaceRefused(f"{name} is no workspace but another artifact of the run") from None
     except FolderRefused as error:
@@ -257,7 +263,11 @@ def _masked_file(file: File) -> File:
 def _with_bodies(folder: Folder, base: Folder) -> Folder:
     """Return a folder with the bodies of its unchanged files."""
     bodies = {file.digest: file.body for file in base.files}
-    files = [file if file.body is not None else file._replace(body=bodies[file.digest]) for file in folder.files]
+    files: list[File] = []
+    for file in folder.files:
+        if file.body is None:
+            file = file._replace(body=bodies[file.digest])
+        files.append(file)
     return folder._replace(files=files)
 
 

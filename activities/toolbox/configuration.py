@@ -51,8 +51,13 @@ def is_deep(value: Any) -> bool:
     """Whether a JSON value is nested deeper than what is stored may be."""
     level = [value]
     for _ in range(MAX_RESULT_LEVELS):
-        inner = [each.values() if isinstance(each, dict) else each for each in level if isinstance(each, dict | list)]
-        level = [value for values in inner for value in values]
+        inner: list[Any] = []
+        for part in level:
+            if isinstance(part, dict):
+                inner += part.values()
+            elif isinstance(part, list):
+                inner += part
+        level = inner
     return bool(level)
 
 
@@ -85,12 +90,14 @@ class Secrets:
     def filled(self, texts: Mapping[str, str], where: str) -> dict[str, str]:
         """Return the texts with every name replaced; `$$` is a dollar sign. Raises ToolSetupError naming the place
         and the variable that is not set."""
-        found = {name: _NAMED.sub(partial(self._value, f"{where}.{name}"), text) for name, text in texts.items()}
-        for name, text in found.items():
+        filled: dict[str, str] = {}
+        for name, text in texts.items():
+            value = partial(self._value, f"{where}.{name}")
+            filled[name] = _NAMED.sub(value, text)
             if is_secret_name(name):
-                remember(text)
-                remember(text.rpartition(" ")[2])  # behind a scheme such as Bearer
-        return found
+                remember(filled[name])
+                remember(filled[name].rpartition(" ")[2])  # behind a scheme such as Bearer
+        return filled
 
     def _value(self, where: str, found: re.Match[str]) -> str:
         name = found[1] or found[2]

@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from operator import attrgetter
 from typing import Any, Literal, TypeVar, get_args
 
 from pydantic import PydanticUndefinedAnnotation, PydanticUserError, TypeAdapter
@@ -46,31 +47,39 @@ class Registry:
         """Put tools in the place of others in one step, so that no reader misses one that is among both. Their names
         must be free, or among the old ones.
         """
-        kept = {name: each for name, each in self._tools.items() if name not in old}
-        self._tools = {**kept, **{each.name: each for each in new}}
+        tools = {name: tool for name, tool in self._tools.items() if name not in old}
+        for tool in new:
+            tools[tool.name] = tool
+        self._tools = tools
 
     def set_absent(self, prefix: str, reason: str) -> None:
         """Say why the tools whose names begin with `prefix` are not here now; with no reason they are."""
-        others = {name: why for name, why in self.absences.items() if name != prefix}
-        self.absences = {**others, prefix: reason} if reason else others
+        absences = {name: why for name, why in self.absences.items() if name != prefix}
+        if reason:
+            absences[prefix] = reason
+        self.absences = absences
 
     def leave_out(self, reasons: Mapping[str, str], prefix: str | None = None) -> None:
         """Say why tools that somebody declares are not offered; with a `prefix`, of all whose names begin so."""
-        kept = {name: why for name, why in self.left_out.items() if prefix is None or not name.startswith(prefix)}
-        self.left_out = {**kept, **reasons}
+        left_out = dict(self.left_out)
+        if prefix is not None:
+            left_out = {name: why for name, why in left_out.items() if not name.startswith(prefix)}
+        self.left_out = left_out | dict(reasons)
 
     def get(self, name: str) -> Tool:
         """Return the tool of that name. Raises McpUnavailable if it may come, else UnknownTool with the nearest."""
         try:
             return self._tools[name]
         except KeyError:
-            if reason := absence_of(name, self.absences):
+            reason = absence_of(name, self.absences)
+            if reason:
                 raise McpUnavailable(f"{name}: unavailable: {reason}", retryable=True) from None
             raise UnknownTool(no_such_tool(name, self._tools)) from None
 
     def catalogue(self) -> list[dict[str, Any]]:
         """Return what planners and validators need to know of every tool, sorted by name."""
-        return [self._tools[name].describe() for name in sorted(self._tools) if self._tools[name].in_catalogue]
+        in_catalogue = [tool for tool in self._tools.values() if tool.in_catalogue]
+        return [tool.describe() for tool in sorted(in_catalogue, key=attrgetter("name"))]
 
     def __iter__(self) -> Iterator[Tool]:
         return iter(tuple(self._tools.values()))

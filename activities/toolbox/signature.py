@@ -28,10 +28,15 @@ class Signature:
 
     def passed(self, checked: Any, context: Any = None) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Return what the function is called with; without a context, what other functions of its arguments are."""
-        wanted = {self.context: context} if self.context and context is not None else {}
+        arguments: tuple[Any, ...] = ()
+        named: dict[str, Any] = {}
         if self.fields is None:
-            return (checked,), wanted
-        return (), {**{name: getattr(checked, field) for name, field in self.fields.items()}, **wanted}
+            arguments = (checked,)
+        else:
+            named = {name: getattr(checked, field) for name, field in self.fields.items()}
+        if self.context and context is not None:
+            named[self.context] = context
+        return arguments, named
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Have another process read the signature anew: it cannot import a model that was made from one."""

@@ -12,6 +12,7 @@ from sennit.activities.toolbox.redaction import redact
 _OURS: Final = str(Path(__file__).resolve().parents[1]) + os.sep
 _PYTHON: Final = os.path.realpath(sysconfig.get_path("stdlib")) + os.sep
 _LIBRARIES: Final = tuple(os.path.realpath(sysconfig.get_path(name)) + os.sep for name in ("purelib", "platlib"))
+_NOT_OF_TOOLS: Final = (_PYTHON, *_LIBRARIES, "<")
 _KEPT: Final = "sennit_stack"
 
 
@@ -29,14 +30,21 @@ def stack_of(error: BaseException) -> Stack:
     kept = vars(error).get(_KEPT)
     if isinstance(kept, Stack):
         return kept
-    frames = traceback.extract_tb(error.__traceback__)
-    ours = next((at for at, frame in enumerate(frames) if _below(frame.filename, _OURS)), 0)
-    found = [frame for frame in frames[ours:] if not _below(frame.filename, _OURS)]  # from the tool's call on
-    tool_frames = [at for at, frame in enumerate(found) if not _below(frame.filename, _PYTHON, *_LIBRARIES, "<")]
-    if not tool_frames:
+
+    # The call of the tool comes from Sennit's first frame; frames above that are the worker's.
+    frames = list(traceback.extract_tb(error.__traceback__))
+    for place, frame in enumerate(frames):
+        if _below(frame.filename, _OURS):
+            del frames[:place]
+            break
+    inside = [frame for frame in frames if not _below(frame.filename, _OURS)]
+
+    # Libraries that the tool calls are shown between its own frames, and behind them.
+    own = [place for place, frame in enumerate(inside) if not _below(frame.filename, *_NOT_OF_TOOLS)]
+    if not own:
         return Stack()
-    last = found[tool_frames[-1]]
-    text = "".join(traceback.format_list(found[tool_frames[0] :]))
+    last = inside[own[-1]]
+    text = "".join(traceback.format_list(inside[own[0] :]))
     return Stack(redact(text)[-MAX_STACK_CHARACTERS:], f"{Path(last.filename).name}:{last.lineno}, in {last.name}")
 
 

@@ -128,18 +128,23 @@ def _markdown(columns: Sequence[str], rows: Sequence[Row], width: int) -> str:
     """Return the table with its columns aligned; numbers stand on the right."""
     if not columns:
         return ""
-    head = [_text(name) for name in columns]
+    head = list(map(_text, columns))
     body = [_cells(row, columns) for row in rows]
 
     # A column is as wide as its widest cell, as far as the whole table fits.
     numeric = [_is_numeric(name, rows) for name in columns]
-    widths = [max(3, *map(_cell_width, column)) for column in zip(head, *body, strict=True)]
+    widths: list[int] = []
+    for cells in zip(head, *body, strict=True):
+        widths.append(max(3, *map(_cell_width, cells)))
     _narrow(widths, numeric, width - 3 * len(columns) - 1)
 
     rule: list[str] = []
     for wide, right in zip(widths, numeric, strict=True):
         dashes = "-" * (wide - 1)
-        rule.append(f"{dashes}:" if right else f"{dashes}-")
+        if right:
+            rule.append(f"{dashes}:")
+        else:
+            rule.append(f"{dashes}-")
     lines = [_line(head, widths, numeric), f"| {' | '.join(rule)} |"]
     lines += [_line(cells, widths, numeric) for cells in body]
     return "\n".join(lines)
@@ -151,8 +156,11 @@ def _cells(row: Row, columns: Sequence[str]) -> list[str]:
 
 def _is_numeric(name: str, rows: Sequence[Row]) -> bool:
     """Whether a column holds nothing but numbers and gaps; one without rows is text."""
-    values = [row.get(name) for row in rows]
-    return bool(values) and all(value is None or _is_number(value) for value in values)
+    for row in rows:
+        value = row.get(name)
+        if value is not None and not _is_number(value):
+            return False
+    return bool(rows)
 
 
 def _narrow(widths: list[int], numeric: Sequence[bool], room: int) -> None:
@@ -181,8 +189,10 @@ def _text(value: JsonValue) -> str:
     """Return a value on one line that cannot end its cell."""
     if value is None:
         return ""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
+    if value is True:
+        return "yes"
+    if value is False:
+        return "no"
     if isinstance(value, int | float):
         if abs(value) >= _PLAIN_DIGITS:
             return f"{value:,}"
@@ -205,5 +215,11 @@ def _cut(text: str, width: int) -> str:
 
 def _cell_width(text: str) -> int:
     """Return the columns of a terminal that a text takes: two for a wide character, none for a combining mark."""
-    seen = [char for char in text if not unicodedata.combining(char)]
-    return len(seen) + sum(unicodedata.east_asian_width(char) in "WF" for char in seen)
+    width = 0
+    for char in text:
+        if unicodedata.combining(char):
+            continue
+        width += 1
+        if unicodedata.east_asian_width(char) in ("W", "F"):
+            width += 1
+    return width

@@ -113,11 +113,14 @@ def _response(message: Message) -> ModelResponse:
             continue
         [found] = ModelMessagesTypeAdapter.validate_python([returned[_STORED]])
         assert isinstance(found, ModelResponse)
-        made = [part for part in found.parts if isinstance(part, ToolCallPart)]
-        if [part.tool_name for part in made] == [call.tool_name for call in calls]:
+        made = [part.tool_name for part in found.parts if isinstance(part, ToolCallPart)]
+        if made == [call.tool_name for call in calls]:
             return replace(found, parts=_with_ids(found.parts, calls))
-    text = [TextPart(message.text)] if message.text else []
-    return ModelResponse(parts=[*text, *calls])
+    parts: list[ModelResponsePart] = []
+    if message.text:
+        parts.append(TextPart(message.text))
+    parts += calls
+    return ModelResponse(parts=parts)
 
 
 def _call(call: ToolRequest) -> ToolCallPart:

@@ -18,13 +18,22 @@ def difference(name: str, old: bytes | None, new: str) -> str:
     if before is None or text_bytes(new) > MAX_DIFFERENCE_BYTES or len(after) > MAX_DIFFERENCE_LINES:
         return f"{name}, {len(old):,} bytes, would be replaced by {size}\n{new}"
     diff = unified_diff(before, after, f"{name} (now)", f"{name} (then)")
-    return "".join(line if line.endswith("\n") else f"{line}\n\\ no newline at the end\n" for line in diff)
+    lines: list[str] = []
+    for line in diff:
+        lines.append(line)
+        if not line.endswith("\n"):
+            lines.append("\n\\ no newline at the end\n")
+    return "".join(lines)
 
 
 def _lines(body: bytes) -> list[str] | None:
     """Return the lines of a text that is not too long to compare."""
     try:
-        lines = body.decode().splitlines(keepends=True) if len(body) <= MAX_DIFFERENCE_BYTES else []
+        if len(body) > MAX_DIFFERENCE_BYTES:
+            return None
+        lines = body.decode().splitlines(keepends=True)
     except UnicodeDecodeError:
         return None
-    return lines if 0 < len(lines) <= MAX_DIFFERENCE_LINES or not body else None
+    if len(lines) > MAX_DIFFERENCE_LINES:
+        return None
+    return lines

@@ -94,8 +94,10 @@ def passages(path: str, document: ReadableDocument, *, whole: bool = True) -> li
             rows = list(table_rows(path, document.text, whole=whole))
         except NotText as problem:
             raise DocumentUnreadable(f"{path!r} {problem}") from None
-        pieces = [piece for row in rows for piece in _pieces(row)]
-        return [Passage("", piece) for piece in pieces] or [Passage("", document.title)]
+        passages: list[Passage] = []
+        for row in rows:
+            passages += [Passage("", piece) for piece in _pieces(row)]
+        return passages or [Passage("", document.title)]
     found: list[Passage] = []
     for heading, paragraph in _paragraphs(document):
         last = None
@@ -125,10 +127,11 @@ def _markdown_title(text: str) -> tuple[str, str]:
             title = named[1].strip().strip("\"'")
         text = text[front.end() :]
     if not title:
-        first = next((found for line in text.split("\n") if (found := _HEADING.fullmatch(line))), None)
-        title = ""
-        if first:
-            title = _heading_text(first)
+        for line in text.split("\n"):
+            heading = _HEADING.fullmatch(line)
+            if heading:
+                title = _heading_text(heading)
+                break
     return title, text
 
 

@@ -1,6 +1,5 @@
 """The file named by SENNIT_HTTP_TOOLS: endpoints, and documents of OpenAPI that describe more of them."""
 
-from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -24,14 +23,17 @@ def http_tools(path: Path, env: Mapping[str, str]) -> tuple[list[Tool], dict[str
     Reads documents from where they are, and so cannot be called in an event loop. Raises ToolSetupError naming what to
     correct.
     """
-    declared, secrets = read_declared(path, Declarations), Secrets(env)
+    declared = read_declared(path, Declarations)
+    secrets = Secrets(env)
     tools = [endpoint_tool(each, secrets, f"tools.{each.name}") for each in declared.tools]
     left_out: dict[str, str] = {}
     for source in declared.openapi:
         endpoints, without = read_source(source, path.parent)
         left_out |= without
         tools += [endpoint_tool(each, secrets, f"openapi.{source.name}") for each in endpoints]
-    twice = [name for name, count in Counter(each.name for each in tools).items() if count > 1]
-    if twice:
-        raise ToolSetupError(f"{path}: two tools are called {twice[0]}; give one another `name`")
+    names: set[str] = set()
+    for tool in tools:
+        if tool.name in names:
+            raise ToolSetupError(f"{path}: two tools are called {tool.name}; give one another `name`")
+        names.add(tool.name)
     return tools, left_out

@@ -72,7 +72,10 @@ class ServerDeclaration(_Lenient):
         """Return the effect of a tool, None if no entry gives it one."""
         if tool in self.effects:
             return self.effects[tool]
-        return next((effect for pattern, effect in self.effects.items() if fnmatchcase(tool, pattern)), None)
+        for pattern, effect in self.effects.items():
+            if fnmatchcase(tool, pattern):
+                return effect
+        return None
 
     def has_command(self, env: Mapping[str, str]) -> bool:
         """Whether its command is there, as the server's environment finds it; true of a URL."""
@@ -97,7 +100,7 @@ class Declarations(_Lenient):
 
     def foreign(self) -> list[str]:
         """Return where the file has a field that means nothing here."""
-        inside = [
-            f"mcpServers.{name}.{field}" for name, each in self.enabled.items() for field in each.model_extra or ()
-        ]
-        return [*(self.model_extra or ()), *inside]
+        places = list(self.model_extra or ())
+        for name, server in self.enabled.items():
+            places += [f"mcpServers.{name}.{field}" for field in server.model_extra or ()]
+        return places

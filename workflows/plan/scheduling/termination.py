@@ -1,4 +1,4 @@
-"""Ends or parks a run in which nothing can move any more."""
+"""Decides whether a run goes on, ends, or is blocked: then nothing can move any more, and it parks for a person."""
 
 from collections.abc import Container, Sequence
 from functools import partial
