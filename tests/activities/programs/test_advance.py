@@ -1,7 +1,7 @@
 """Whole programs, advance by advance: the answer is the same in any order of ends, and after any restart."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -419,7 +419,7 @@ async def test_an_equal_call_that_had_failed_is_skipped_by_the_next_script(
     play: Make, way: str, in_place: bool
 ) -> None:
     """So equal calls that coroutines make in another order do no harm: what has succeeded is taken over in order."""
-    answers = iter([ToolError("no", retryable=False), "one", "two"])
+    answers: Iterator[ToolError | str] = iter([ToolError("no", retryable=False), "one", "two"])
 
     def search(query: str) -> str:
         answer = next(answers)

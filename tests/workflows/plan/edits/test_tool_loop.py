@@ -118,7 +118,7 @@ def test_a_call_that_goes_on_is_an_input_of_the_next_turn_until_that_is_told_of_
     assert join.turn == TurnCalls(rule=rule, calls=1, awaited=("n_t1_2",), cancelled=("n_t1_1",))
     assert new(second, first) == ["n_t2_1", "n_t2_all", "n_t3"], "to wait and to cancel are no nodes"
     assert parse_again(second) == second
-    results = [
+    results: list[dict[str, Any]] = [
         {"id": "n_t2_1", "status": "running"},
         {"id": "n_t1_1", "status": "cancelled", "error": "Cancelled: the model has cancelled it"},
         {"id": "n_t1_2", "status": "succeeded", "value": 2},
@@ -139,7 +139,7 @@ def parse_again(plan: Plan) -> Plan:
 def test_a_late_result_nobody_waits_for_stands_at_the_first_call_of_the_later_turn() -> None:
     calls = asks(("add", {"a": 3}), ("add", {"a": 4}))
     turn = Turn(number=3, node="n_t2", rule="first")
-    results = [
+    results: list[dict[str, Any]] = [
         {"id": "n_t2_1", "status": "succeeded", "value": 3},
         {"id": "n_t2_2", "status": "running"},
         {"id": "n_t1_1", "status": "running"},
