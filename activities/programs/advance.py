@@ -157,7 +157,8 @@ class Programs:
         self, advance: AdvanceContext, session: Session, calls: ShortCalls | None
     ) -> Handover | NodeOutput:
         """Run a session until it ends, or waits for what this advance does not make."""
-        context = advance.context
+        context, call = advance.context, advance.context.call
+        assert isinstance(call, ProgramNodeCall)
         prefix = context.run_prefix
         words = Words(session, await Counts.of(session, self.library, prefix), advance.around)
         waited = session.awaited()
@@ -173,7 +174,7 @@ class Programs:
         if takes_over(session, context):
             asked = [name for name, caution in words.cautions.items() if caution.confirms and not session.repeat_writes]
             taken = await taken_over(advance.part(words, words.nodes), words, advance.recorded, asked)
-        elif calls is not None and not (session.again or sleeps):
+        elif calls is not None and not (call.repeats or sleeps or progress.left):
             try:
                 progress, end = await self._go_on(advance, words, progress, calls, log)
             finally:

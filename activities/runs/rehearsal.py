@@ -157,8 +157,7 @@ class Rehearsal:
         self._take(InputsRead(unit))
         call = self._node_call(unit)
         assert isinstance(call, ProgramNodeCall)
-        repeats = begun.generation > 1 and bool(state.graph.made_by(unit))
-        call = call.model_copy(update={"repeats": repeats, "left": self._left})
+        call = call.model_copy(update={"repeats": state.sessions[unit].may_take_over, "left": self._left})
         try:
             reply = await self._runner.advance_alone(call, call.nodes[0], call.refs, run_prefix=self.place.prefix)
         except _OF_SCRIPT as error:

@@ -73,7 +73,7 @@ class ProgramNodeCall(AskingCall, BudgetedCall):
     usual: dict[str, int] = Field(default_factory=dict)
     """How long calls of tools take, in milliseconds, as far as the run knows that."""
     repeats: bool = False
-    """Whether the run may know how its calls have ended: then the advance makes none."""
+    """Whether its calls may be ones that the program made when it ran before: then the advance makes none."""
     after: int = 0
     """When the last call ended that the program was told before this advance."""
     follows: str = ""

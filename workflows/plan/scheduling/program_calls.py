@@ -77,6 +77,8 @@ def give_up_left(state: RunState, program: int) -> None:
     session = state.sessions[program]
     left, session.left = list(session.left), {}
     give_up(state, left, NOT_MADE, spares_writes=False)
+    spared = [call for call in left if state.status[call] not in (FAILED, CANCELLED)]
+    session.spared |= dict.fromkeys(spared)
 
 
 def _taken_over(state: RunState, program: int, specs: Sequence[NodeSpec]) -> tuple[list[int], list[NodeSpec]]:

@@ -530,7 +530,7 @@ def in_place(state: RunState, program: int, left: dict[str, int]) -> dict[str, A
     timings = state.timings
     if timings.fuse == "off":
         return {}
-    repeats = state.generation[program] > 1 and bool(state.graph.made_by(program))
+    repeats = program in state.sessions and state.sessions[program].may_take_over
     if state.budget is not None and "nodes" in state.budget.limits:
         left = {**left, "nodes": max(0, state.budget.reserved.get(program, Amounts()).nodes - 1)}
     return {"fuse": timings.fuse, "usual": timings.usual(), "repeats": repeats, "left": left}

@@ -34,6 +34,8 @@ class Session:
     """The calls for which the script waits."""
     left: dict[int, None] = field(default_factory=dict)
     """What it has called when it ran before and not yet again: it is given up when the script waits or ends."""
+    spared: dict[int, None] = field(default_factory=dict)
+    """What of that was not given up, because it had ended: the script may still call it again."""
     names: dict[int, str] = field(default_factory=dict)
     """What the script calls the units that it has taken over, where that is not their id."""
     units: dict[str, int] = field(default_factory=dict)
@@ -50,6 +52,11 @@ class Session:
         return len(self.advances) - 1
 
     @property
+    def may_take_over(self) -> bool:
+        """Whether a call of the script may be one that it has made when it ran before."""
+        return bool(self.left or self.spared)
+
+    @property
     def has_begun(self) -> bool:
         """Whether the script has come to its first wait."""
         return self.number > 0
@@ -59,6 +66,7 @@ class Session:
         for call in calls:
             self.calls[call] = self.number
             self.left.pop(call, None)
+            self.spared.pop(call, None)
 
     def take_over(self, call: int, name: str) -> None:
         """Note what the script calls a unit that it has taken over."""

@@ -251,14 +251,21 @@ def _session_rows(session: Session) -> list[Any]:
     """Return where a program stands as lists."""
     advances = [list(astuple(advance)) for advance in session.advances]
     names = list(session.names.items())
-    return [advances, list(session.calls.items()), list(session.waits), list(session.left), names]
+    left, spared = list(session.left), list(session.spared)
+    return [advances, list(session.calls.items()), list(session.waits), left, spared, names]
 
 
 def _session_of(
-    advances: list[Any], calls: list[Any], waits: list[int], left: list[int], names: list[tuple[int, str]]
+    advances: list[Any],
+    calls: list[Any],
+    waits: list[int],
+    left: list[int],
+    spared: list[int],
+    names: list[tuple[int, str]],
 ) -> Session:
     """Return where a program stands."""
     session = Session(calls=dict(calls), waits=dict.fromkeys(waits), left=dict.fromkeys(left))
+    session.spared = dict.fromkeys(spared)
     for call, name in names:
         session.take_over(call, name)
     session.advances = [Advance(digest, tuple(told), tuple(past)) for digest, told, past in advances]

@@ -67,13 +67,10 @@ class Failed(Exception):
 
 @dataclass(frozen=True)
 class Session:
-    """Where a script stands: what it has called, which of that it was told, and how that ended; and whether the run may
-    know further calls of it.
-    """
+    """Where a script stands: what it has called, which of that it was told, and how that ended."""
 
     calls: tuple[str, ...] = ()
     ends: tuple[tuple[int, str, str], ...] = ()
-    again: bool = False
 
     def told(self, number: int, status: str, value: str) -> "Session":
         return replace(self, ends=(*self.ends, (number, status, value)))
@@ -196,7 +193,7 @@ class World:
         calls, end = self.advance(session)
         if end is not None:
             return end
-        again = session.again or (state.generation[unit] > 1 and bool(state.graph.made_by(unit)))
+        again = state.sessions[unit].may_take_over
         first_told, ends, told = session, dict[int, Outcome](), dict[int, bool]()
         while self.in_place and not again and not (self.holds and self.holds in calls):
             for number in range(len(calls)):
@@ -215,7 +212,7 @@ class World:
             if end is not None:
                 break
             session, calls, told = later, made, told | dict.fromkeys(heard, True)
-        return self.page(unit, session, calls, (first_told, ends, end), again=again)
+        return self.page(unit, session, calls, (first_told, ends, end))
 
     def advance(self, session: Session) -> tuple[tuple[str, ...], Outcome | None]:
         try:
@@ -226,7 +223,7 @@ class World:
             return (), Outcome(error=(PROGRAM_FAILED, str(error)))
         return calls, Outcome(value) if value is not None else None
 
-    def page(self, unit: int, session: Session, calls: tuple[str, ...], made: Any, *, again: bool) -> ProgramAdvanced:
+    def page(self, unit: int, session: Session, calls: tuple[str, ...], made: Any) -> ProgramAdvanced:
         state = self.state
         before, ends, end = made
         mark = f"{state.sessions[unit].last.session}g{state.generation[unit]}"
@@ -249,7 +246,7 @@ class World:
         opened |= {len(before.calls) + index: first + index for index in range(len(new))}
         past = tuple(node for number, node in opened.items() if number in told and node < first)
         inputs = [node for number, node in sorted(opened.items()) if number not in told and node >= first]
-        self.sessions[f"s{mark}"] = Session(calls, session.ends, again)
+        self.sessions[f"s{mark}"] = Session(calls, session.ends)
         ended = NodeEnded(unit, state.generation[unit], Outcome("a session", delegated=True))
         names = tuple((f"c{mark}_{number}", outcome) for number, outcome in ends.items())
         return ProgramAdvanced(ended, new, f"s{mark}", tuple(inputs), past, ends=names, end=end)
@@ -754,6 +751,21 @@ def test_when_calls_ended_is_kept_through_an_edit_and_a_snapshot() -> None:
     assert beginning(state, 0) == {"since": 9_000, "ends": {"main": 0}, "failed": ("a",)}
     state.last_end = 9_400  # by the clock of its worker
     assert beginning(state, 0)["since"] == 9_400, "what was told before is not after the edit"
+
+
+def test_a_program_makes_short_calls_itself_again_when_it_has_taken_over_what_it_had_called() -> None:
+    state = begun()
+    added(state, paged("main_1", key="a"), paged("main_2", key="b"), then(1, 2))
+    step(state, NodeEnded(1, 1, Outcome("v")))
+    step(state, NodeEnded(2, 1, Outcome("v")))
+    step(state, ProgramEdited(0, "p"))
+    assert state.sessions[0].may_take_over
+    added(state, paged("main_r2_1", key="a"), paged("main_r2_2", key="c"), then(4))
+    state = restored(state)
+    assert state.sessions[0].may_take_over, "the script may still make the other call"
+    step(state, NodeEnded(4, 1, Outcome("v")))
+    added(state, paged("main_r2_3", key="b"), then(2))
+    assert not state.sessions[0].may_take_over
 
 
 def test_a_program_that_runs_again_is_told_which_calls_had_failed_and_may_be_skipped() -> None:
