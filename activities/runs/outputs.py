@@ -12,9 +12,6 @@ from temporalio.api.workflowservice.v1 import GetWorkflowExecutionHistoryRequest
 from temporalio.client import Client, WorkflowQueryFailedError
 from temporalio.service import RPCError, RPCStatusCode
 
-from sennit.activities.nodes.error_mapping import ProgramFailed
-from sennit.activities.programs.material import whole_of
-from sennit.activities.programs.values import unpacked
 from sennit.activities.storage.artifacts import BodyMissing, digest_of, encode
 from sennit.activities.storage.run_context import ArtifactReader
 from sennit.activities.toolbox.redaction import mask
@@ -85,11 +82,10 @@ class OutputReader:
             return NodeError(type=NO_OUTPUT, message=f"{called} was not stored")
         try:
             value = await self.library.value(prefix, place.ref)
-            value = await whole_of(self.library, prefix, unpacked(value)) if place.packed else value
         except BodyMissing:
             why = "`sennit gc` has deleted it, or the artifact store is another one by now"
             return NodeError(type=GONE, message=f"{called} is gone: {why}")
-        except (BindError, ProgramFailed) as error:
+        except BindError as error:
             return NodeError(type=NO_OUTPUT, message=f"{called} cannot be read: {error}")
         try:
             value = part_of(value, path, name or "answer")

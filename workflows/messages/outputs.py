@@ -52,10 +52,9 @@ class OutputsReply(Message):
 
 
 class OutputPlace(Message):
-    """Where the output of a node lies. That of a task is `packed`: large results in it are references."""
+    """Where the output of a node lies."""
 
     ref: CheckedReference = ""
-    packed: bool = False
     error: NodeError | None = None
 
 

@@ -10,8 +10,6 @@ from sennit.workflows.plan.language.text import format_name, nearest_or_known
 from sennit.workflows.plan.scheduling.state import BLOCKED, FAILED, SKIPPED, STATUS_NAMES, RunState
 from sennit.workflows.views.nodes import error_of, visible_units
 
-_OF_PROGRAMS = ("program",)
-"""Calls of programs whose outputs are as programs hand them on."""
 NO_PLAN = OutputPlace(error=NodeError(type=NOT_ENDED, message="the run has no plan yet"))
 
 
@@ -56,8 +54,7 @@ def _place(state: RunState, unit: int, name: str) -> OutputPlace:
     if status != BLOCKED:
         word = STATUS_NAMES[status]
     if ref and word == "succeeded":
-        packed = bool(state.spec_of(unit).page) and state.kind_of(unit) in _OF_PROGRAMS
-        return OutputPlace(ref=ref, packed=packed)
+        return OutputPlace(ref=ref)
     if state.kind_of(unit) == "task":
         return _none(NO_OUTPUT, f"{format_name(name)} is a task: only its script has its value. Read that of its calls")
     ended = state.ended or status in (FAILED, SKIPPED) or word == "cancelled"

@@ -146,11 +146,9 @@ async def test_a_part_is_known_by_what_is_sent_and_says_that_it_was_masked(
     assert (before.is_masked, after.is_masked) == (False, True)
 
 
-@pytest.mark.parametrize("packed", [False, True], ids=["a manifest", "references in a value"])
-async def test_what_is_too_large_in_all_is_not_put_together(store: ArtifactStore, packed: bool) -> None:
+async def test_what_is_too_large_in_all_is_not_put_together(store: ArtifactStore) -> None:
     prefix = f"mine/{OWN}"
     large = await store.put(prefix, encode("x" * (MAX_BODY_BYTES // 4)))
-    ref = await store.put(prefix, encode([{"__ref__": large, "size": 9}] * 5)) if packed else json.dumps([large] * 5)
-    (part,) = (await read(store, {"places": [{"ref": ref, "packed": packed}]})).parts
+    (part,) = (await read(store, {"places": [{"ref": json.dumps([large] * 5)}]})).parts
     assert part.error is not None
     assert (part.error.type, f"{MAX_BODY_BYTES:,} bytes" in part.error.message) == (NO_OUTPUT, True)
