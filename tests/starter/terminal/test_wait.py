@@ -110,6 +110,16 @@ async def test_a_blocked_run_on_a_pipe_shows_question_and_commands_and_exits_4(m
     assert json.loads(terminal.out.getvalue())["status"] == "blocked"
 
 
+@pytest.mark.parametrize("output", ["text", "json"])
+async def test_a_run_that_sleeps_beside_a_question_is_waited_for_and_exits_0(make_terminal: Make, output: str) -> None:
+    terminal = make_terminal(output)
+    sleeping = make_view(status="running", blocked=[make_gate("a")])
+    assert await wait_for_run(make_run(sleeping, sleeping), terminal, wait=True) == Exit.ANSWER
+    text = terminal.err.getvalue()
+    assert "a: a?" in text.splitlines(), "the question is shown"
+    assert "waits for you" not in text
+
+
 async def test_the_end_of_patience_exits_4_also_before_anything_was_seen(make_terminal: Make) -> None:
     for views in ((), (make_view(),)):
         terminal = make_terminal("json")
