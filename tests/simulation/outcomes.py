@@ -13,6 +13,7 @@ from sennit.workflows.plan.scheduling.joins import inputs_of as inputs_of_join
 from sennit.workflows.plan.scheduling.state import (
     BLOCKED,
     CANCELLED,
+    ENDED,
     FAILED,
     IN_DOUBT,
     SKIPPED,
@@ -132,6 +133,10 @@ def _join(state: RunState, world: World, node: int) -> int:
     good = statuses.count(SUCCEEDED)
     if state.notes.get(node, ("",))[0] == "JoinDeadline":
         return BAD
+    if spec.policy == "turn":
+        assert all(state.status[item] in (*ENDED, BLOCKED) for item in state.chosen[node])
+        assert all(item in state.chosen[node] for item in spec.awaited)
+        return _called(state, world, node)
     if node in state.past_deadline and node in state.chosen:
         return SUCCEEDED if world.records[node][1].digest is not None else BAD
     wanted = {"all": len(spec.inputs), "settled": 0, "first": 1, "quorum": spec.quorum}[spec.policy]

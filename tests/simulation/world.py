@@ -238,6 +238,8 @@ def inputs_of(state: RunState, unit: int) -> tuple[str, ...]:
         needs = [need for need in of_map.needs if need != of_map.source]
         return tuple(state.digest[need] or "" for need in (*needs, *state.read_by(unit)))
     if spec.kind == "join":
+        if spec.policy == "turn":
+            return tuple(f"{lost_text(state, node)} {state.digest[node]}" for node in state.chosen[unit])
         taken = [state.digest[node] or "" for node in state.chosen[unit]]
         return (*taken, *([lost_text(state, node) for node in spec.inputs] if spec.policy == "settled" else []))
     if spec.kind == "map":
@@ -272,7 +274,8 @@ def check_may_start(state: RunState, unit: int, inside: dict[int, None]) -> None
     assert not (state.spec_of(unit).approval and works) or unit in state.approved, f"{path} starts without approval"
     assert spec.kind != "gate" or node in state.answers
     if spec.inputs:
-        assert all(state.status[item] == SUCCEEDED for item in state.chosen[node])
+        wanted = (*ENDED, BLOCKED) if spec.policy == "turn" else (SUCCEEDED,)
+        assert all(state.status[item] in wanted for item in state.chosen[node])
     given_up = any(state.notes.get(dep, ("",))[0] == "Skipped" for dep in spec.watches)
     if len(inside) == 1 and spec.when is not None and spec.kind != "map" and not given_up:
         assert state.decide(spec.when)

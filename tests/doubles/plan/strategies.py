@@ -12,7 +12,7 @@ from sennit.workflows.plan.language.nodes import OnFailure
 T = TypeVar("T")
 
 LOCKS = ("repo", "disk")
-POLICIES: tuple[Policy, ...] = ("all", "settled", "first", "quorum")
+POLICIES: tuple[Policy, ...] = ("all", "settled", "first", "quorum", "turn")
 STATUSES = ("succeeded", "failed", "skipped", "cancelled")
 ENDINGS: tuple[OnFailure, ...] = ("park", "partial", "fail")
 
@@ -142,6 +142,10 @@ class Planner:
             spec.inputs, spec.of_items = maps[:1], True
         spec.quorum = self._choices.integer(1, len(spec.inputs)) if spec.policy == "quorum" else 0
         spec.quorum = -self._choices.pick((1, 40, 100)) if spec.of_items and spec.quorum else spec.quorum
+        if spec.policy == "turn":
+            spec.turn_calls = self._choices.integer(0, len(spec.inputs))
+            spec.quorum = self._choices.integer(1, len(spec.inputs))
+            spec.awaited = self._some(spec.inputs, 0, 2)
         spec.deadline = self._choices.integer(1, 60) if self._early and self._chance(40) else 0
 
     def _map(self, spec: NodeSpec) -> None:

@@ -234,3 +234,12 @@ def _happen(run: Play, chance: Random, waiting: list[str], ended: dict[str, str]
     else:
         run.ok(name)
         ended[name] = "succeeded"
+
+
+def test_a_loop_that_runs_again_gives_up_the_calls_of_its_earlier_turns() -> None:
+    run = loop()
+    run.ok("c2")
+    run.retry("n")
+    assert run.grow(*turn(7, node("d1"), node("d2")), of="n")[:4] == [f"cancel c{number}" for number in (5, 4, 3, 1)]
+    run.ok("d1")
+    assert run.ok("t8") == ["cancel d2", "end done"]
