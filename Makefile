@@ -1,6 +1,6 @@
 # Every target makes .venv first when requirements.lock or pyproject.toml changed. ARGS="..." is passed on.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-ui test-wheel test-models mutants chaos cluster-up cluster-test cluster-down dev lint bench bench-peers density sizes pictures lock clean venv
+.PHONY: help demo test test-ui test-wheel test-models mutants chaos cluster-up cluster-test cluster-down dev lint bench bench-peers density sizes pictures chart lock clean venv
 
 ARGS =
 PROCESSES = 6
@@ -68,6 +68,9 @@ pictures: venv ## take the pictures in docs/pictures again (needs Chromium and P
 	@PYTHONPATH=.:tests .venv/bin/python tests/ui/pictures.py
 	@PYTHONPATH=.:tests .venv/bin/python tests/ui/report_picture.py
 	@PYTHONPATH=.:tests .venv/bin/python tests/deploy/dashboard_picture.py
+
+chart: venv ## write the Helm chart from deploy/kubernetes again (needs kubectl)
+	@.venv/bin/python deploy/chart/generate.py
 
 lock: ## resolve pyproject.toml into requirements.lock (needs uv)
 	@sh deploy/lock.sh $(ARGS)

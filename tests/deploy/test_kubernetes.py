@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import yaml
+from doubles.helm import MODULES, NoHelm, template
 from temporalio.envconfig import ClientConfigProfile
 
 from sennit.activities.limits import MAX_SANDBOX_SECONDS
@@ -54,11 +55,39 @@ def with_component(name: str) -> list[Manifest]:
         return rendered(Path(folder))
 
 
-@pytest.fixture(params=[f"overlays/{name}" for name in OVERLAYS] + [f"components/{name}" for name in COMPONENTS])
+IMAGE = {"repository": "registry.example.com/agents/sennit", "digest": f"sha256:{'0' * 64}"}
+CHARTS: dict[str, Manifest] = {
+    "production": yaml.safe_load((MODULES / "production.yaml").read_text()),
+    "volume": {"image": IMAGE},
+    "bucket": {"image": IMAGE, "artifacts": {"bucket": "s3://sennit-artifacts/runs"}, "autoscaling": "hpa"},
+}
+"""Values of the Helm chart."""
+
+
+@functools.cache
+def of_chart(name: str) -> list[Manifest]:
+    return template(CHARTS[name])
+
+
+PLACES = (
+    *(f"overlays/{name}" for name in OVERLAYS),
+    *(f"components/{name}" for name in COMPONENTS),
+    *(f"chart/{name}" for name in CHARTS),
+)
+
+
+@pytest.fixture(params=PLACES)
 def manifests(request: pytest.FixtureRequest) -> list[Manifest]:
-    """Each overlay, and the base with each component."""
+    """Each overlay, the base with each component, and the Helm chart."""
     kind, _, name = request.param.partition("/")
-    return with_component(name) if kind == "components" else rendered(KUBERNETES / request.param)
+    if kind == "overlays":
+        return rendered(KUBERNETES / request.param)
+    if kind == "components":
+        return with_component(name)
+    try:
+        return of_chart(name)
+    except NoHelm as reason:
+        pytest.skip(str(reason))
 
 
 def of_kind(manifests: list[Manifest], kind: str) -> dict[str, Manifest]:
