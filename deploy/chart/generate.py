@@ -421,8 +421,11 @@ def templates(objects: dict[tuple[str, str], Object]) -> dict[str, str]:
 
     files = {}
     for role in ROLES:
-        kinds = ("Deployment", "PodDisruptionBudget", "ServiceAccount")
-        files[role] = together(*((kind, f"sennit-{role}") for kind in kinds))
+        files[role] = together(
+            ("Deployment", f"sennit-{role}"),
+            ("PodDisruptionBudget", f"sennit-{role}"),
+            ("ServiceAccount", f"sennit-{role}"),
+        )
     for job in JOBS:
         files[job] = together(("CronJob", f"sennit-{job}"), ("ServiceAccount", f"sennit-{job}"))
     policies = [each for each in objects if each[0] == "NetworkPolicy"]
