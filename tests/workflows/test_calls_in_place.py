@@ -80,7 +80,9 @@ async def test_a_person_repairs_a_call_that_a_step_has_made(start: Start, cache:
     again = called(cache, handle) - before
     assert again.total() == (2 if caught else 1)
     assert not any("glance" in name for name in again)
-    assert len([line for line in report["nodes"] if line["kind"] == "tool"]) == 8
+    statuses = Counter(line["status"] for line in report["nodes"] if line["kind"] == "tool")
+    # Behind the caught call the other failed one is made again, by a unit of its own.
+    assert statuses == ({"succeeded": 8, "skipped": 1} if caught else {"succeeded": 7, "handled": 1})
 
 
 TASKS = """
