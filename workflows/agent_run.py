@@ -54,6 +54,8 @@ with workflow.unsafe.imports_passed_through():
 BOARD_EVERY = timedelta(seconds=1)
 HARDLY_ANY = 5
 """While fewer nodes than this run, the board is drawn at every change."""
+LONGEST_PAUSE = 10
+"""Seconds between two drawings, at most, that the items of a map can cause."""
 
 
 @workflow.defn(name="AgentRun")
@@ -516,10 +518,14 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         """Whether the board is due. The more nodes there are, the dearer a drawing is, and the rarer the drawings."""
         if engine is None or engine.frozen is not None or not engine.moving:
             return True
+
+        # Items are drawn in one row, but each of them is counted.
         nodes = len(engine.state.graph.specs)
-        if engine.moving < HARDLY_ANY and nodes < MAX_DRAWN_AT_ONCE:
+        items = len(engine.state.owner)
+        units = max(nodes, min(nodes + items, LONGEST_PAUSE * MAX_DRAWN_AT_ONCE))
+        if engine.moving < HARDLY_ANY and units < MAX_DRAWN_AT_ONCE:
             return True
-        pause = BOARD_EVERY * max(1, nodes // MAX_DRAWN_AT_ONCE)
+        pause = BOARD_EVERY * max(1, units // MAX_DRAWN_AT_ONCE)
         return workflow.now() - self._drawn_at >= pause
 
     @property

@@ -121,6 +121,8 @@ class SubagentStatus:
     def blocked_children(self, state: RunState) -> dict[int, SubagentView]:
         """Return what the running sub-agents wait for, by their nodes. The other sub-agents are left out."""
         blocked: dict[int, SubagentView] = {}
+        if not self._views:
+            return blocked  # as a rule: hundreds may run, and this is asked several times a turn
         for unit, name in self.running(state).items():
             view = self._views.get(name)
             if view is not None and view.run == self._runs[name]:
