@@ -59,9 +59,10 @@ async def processes(server: DevServer, tmp_path: Path) -> AsyncIterator[WorkerPr
     own.kill()
 
 
-async def begin(client: Client, name: str, plan: dict[str, Any]) -> tuple[WorkflowHandle[Any, Any], str]:
+async def begin(client: Client, name: str, plan: dict[str, Any], **fields: Any) -> tuple[WorkflowHandle[Any, Any], str]:
     """Start a run; returns it with its first run id, under which its calls are logged."""
-    handle = await client.start_workflow("AgentRun", {"plan": plan}, id=f"agent-{name}", task_queue=queues.WORKFLOW)
+    request = {"plan": plan, **fields}
+    handle = await client.start_workflow("AgentRun", request, id=f"agent-{name}", task_queue=queues.WORKFLOW)
     return handle, handle.first_execution_run_id or ""
 
 
@@ -144,6 +145,28 @@ async def test_a_killed_tools_worker_loses_only_the_calls_in_flight(
     assert Counter(processes.calls(first)) == {"quick~1": 1, "slow~1": 2}
     counted = Counter(processes.calls(second))
     assert counted == {"a~1": 1, "b~1": 1, "c~1": 2, "d~1": 1, "e~1": 1, "x~1": 1, "y~1": 1, "z~1": 2}
+
+
+async def test_a_worker_that_is_killed_in_a_call_made_early_costs_the_run_only_that(
+    server: DevServer, processes: WorkerProcesses
+) -> None:
+    """Both branches are under way when their worker dies, and so is the call that decides between them."""
+    client = await connect(server.address)
+    (doomed,) = processes.start("tools")
+    processes.start("workflow")
+    nodes = [call("s", "stay", args={"file": "killed"})]
+    for name, status in (("y", "succeeded"), ("n", "failed")):
+        branch = call(name, "stay", args={"file": "killed", "value": name})
+        nodes.append({**branch, "when": {"ref": "$s:status", "op": "eq", "value": status}})
+    handle, run = await begin(client, "early", {"nodes": nodes, "answer": "$y"}, speculate="on")
+    await processes.until_called(run, "s", "early.y", "early.n")
+    processes.kill(doomed)
+    processes.start("tools")
+    (processes.index / "killed").touch()
+    report = await report_of(handle)
+    assert (report["status"], report["answer"]) == ("done", {"value": "y"})
+    early = report["figures"]["speculation"]
+    assert (early["calls"], early["hits"], early["wasted"]) == (2, 0, 2)
 
 
 async def test_killed_workflow_workers_lose_nothing_and_a_killed_server_goes_on_from_its_database(
