@@ -17,6 +17,7 @@ from sennit.activities.providers.settings import ModelSettings
 from sennit.activities.toolbox import load_tools
 from sennit.testing.model_rules import Call, Reply
 from sennit.testing.models import ModelServer
+from sennit.workflows.run import drain
 
 FIRST = Call("nap", {"value": {"next": "the second"}, "seconds": 0.3})
 SECOND = Call("nap", {"value": "the second", "seconds": 0.3})
@@ -169,3 +170,20 @@ async def test_a_fork_finds_by_its_key_what_an_early_call_has_given(begin: Start
     if view["blocked"]:
         await insist(fork, "answer", {"node": "g", "value": "yes"})
     assert (await fork.result())["answer"]["y"]
+
+
+async def test_a_run_that_continues_as_new_goes_on_making_calls_early_and_counts_all(
+    begin: Start, client: Client, model_server: ModelServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pairs = [Call("nap", {"value": {"next": f"the {place}"}, "seconds": 0.3}) for place in range(3)]
+    seconds = [Call("nap", {"value": f"the {place}", "seconds": 0.3}) for place in range(3)]
+    asks_in_turn(model_server, *(call for pair in zip(pairs, seconds, strict=True) for call in pair))
+    await learned(client, begin, LOOP, "continued")
+    monkeypatch.setattr(drain, "SOFT_BOUNDS", (80, drain.SOFT_BOUNDS[1], 5))
+    handle = await begin(plan=LOOP, tenant="continued", speculate="on")
+    report = await handle.result()
+    assert report["answer"] == "it is"
+    assert report["run_id"] != handle.first_execution_run_id, "it has continued as new"
+    early = report["figures"]["speculation"]
+    assert early["calls"] >= 3
+    assert early["hits"] >= 1
