@@ -198,7 +198,7 @@ class ModelCalls:
         assert isinstance(call, LlmNodeCall)
         if call.replans:
             run_context = await self._run_context(context)
-            nodes = [node.id for node in context.checked.plan.nodes]
+            nodes = context.checked.plan.ids
             replanning = joiner.Replanning(run_context.catalogue, nodes)
         prompt = joiner.prompt(work.prompt, lookup, inputs.ended, budget, material)
         if call.objections:

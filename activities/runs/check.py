@@ -188,7 +188,7 @@ class PlanChecker:
             return refused(merged)
         checked = await self._checked(run, merged, progress)
         if checked.problems:
-            names = [node.id for node in merged.nodes]
+            names = merged.ids
             problems = [with_line_numbers(problem, names) for problem in checked.problems]
             return CheckResult(problems=tuple(problems))
         if same_plan(base, merged):
@@ -298,7 +298,7 @@ class PlanChecker:
         except FactTooLarge as error:
             return refused((Problem("facts", (), str(error)),))
         whole = ExecutionPlan.unpack(checked.execution_plan)
-        old = [node.id for node in progress.plan.plan.nodes]
+        old = progress.plan.plan.ids
         fallbacks: dict[str, dict[str, Any]] = {}
         for spec in whole.specs[: len(old)]:
             if spec.id in awaits and spec.fallback is not None:

@@ -172,7 +172,7 @@ class StoredPlan(BaseModel):
 
     @cached_property
     def _nodes(self) -> dict[str, Node]:
-        return {node.id: node for node in self.plan.nodes}
+        return self.plan.by_id
 
     @cached_property
     def _specs(self) -> dict[str, NodeSpec]:

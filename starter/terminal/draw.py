@@ -24,7 +24,7 @@ def _what(node: Node) -> str:
 
 def sources_of(plan: Plan) -> list[list[int]]:
     """Return for each node the nodes it comes after; a fallback node comes after the node it replaces."""
-    index = {node.id: number for number, node in enumerate(plan.nodes)}
+    index = plan.places
     sources: list[list[int]] = []
     for node in plan.nodes:
         links = dependencies.links_of(node)
@@ -39,7 +39,7 @@ def sources_of(plan: Plan) -> list[list[int]]:
 
 def svg(plan: Plan) -> str:
     """Return the plan as an SVG file: the drawing that the board shows, before anything has run."""
-    index = {node.id: number for number, node in enumerate(plan.nodes)}
+    index = plan.places
     nodes: list[DrawnNode] = []
     marks: list[Mark] = []
     for node in plan.nodes:

@@ -29,7 +29,7 @@ class OutputTypes:
     """The schemas of a plan's outputs and inputs, with those of the tools where a catalogue is known."""
 
     def __init__(self, plan: Plan, tools: Tools) -> None:
-        self._nodes = {node.id: node for node in plan.nodes}
+        self._nodes = plan.by_id
         self._inputs = plan.inputs
         self._tools = tools
         self._found: dict[Reference, Found] = {}

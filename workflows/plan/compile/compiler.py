@@ -97,8 +97,8 @@ class PlanCompiler:
         self._prices = prices
         self._replies = replies
         self._approval = approval
-        self._index = {node.id: index for index, node in enumerate(plan.nodes)}
-        self._nodes = {node.id: node for node in plan.nodes}
+        self._index = plan.places
+        self._nodes = plan.by_id
         self._wanted = dependencies.facts_wanted(plan)
         self._docs = docs
 

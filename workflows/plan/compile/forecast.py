@@ -46,7 +46,7 @@ def tokens(nodes: Sequence[Node]) -> int:
 
 def _dependencies(plan: Plan, links: Sequence[Links]) -> list[list[int]]:
     """Return for each node the places of the nodes that it waits for."""
-    places = {node.id: place for place, node in enumerate(plan.nodes)}
+    places = plan.places
     dependencies: list[list[int]] = []
     for links_of_node in links:
         waits = dict.fromkeys(links_of_node.waits)

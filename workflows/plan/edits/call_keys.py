@@ -67,7 +67,7 @@ def _whole(node: Node) -> dict[str, Any]:
 
 def _digests(plan: Plan, content: Callable[[Node], dict[str, Any]]) -> dict[str, str]:
     """Return for each node a digest of its content, of what that refers to, and of what the node runs after."""
-    places = {node.id: place for place, node in enumerate(plan.nodes)}
+    places = plan.places
     links = list(map(dependencies.links_of, plan.nodes))
     sources: list[list[int]] = []
     for links_of_node in links:

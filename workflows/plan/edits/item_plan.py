@@ -18,7 +18,10 @@ GIVEN: Final = "given"
 
 def fallbacks_in(node: MapNode) -> dict[str, int]:
     """Return the nodes of a map's `do` that run only in place of another, by their ids, each with its place there."""
-    names = [stage.on_error.instead for stage in node.do if isinstance(stage.on_error, Instead)]
+    names: set[str] = set()
+    for stage in node.do:
+        if isinstance(stage.on_error, Instead):
+            names.add(stage.on_error.instead)
     places: dict[str, int] = {}
     for place, stage in enumerate(node.do):
         if stage.id is not None and stage.id in names:
@@ -76,7 +79,9 @@ def plan_of_item(
         nodes.append({**_written(stage), "id": name, "needs": needs[name], "priority": node.priority})
     plan: dict[str, Any] = {"goal": goal, "nodes": nodes, "answer": f"${last}"}
     if inputs:
-        plan["inputs"] = {name: {**declared[name], "default": value} for name, value in inputs.items()}
+        plan["inputs"] = {}
+        for name, value in inputs.items():
+            plan["inputs"][name] = {**declared[name], "default": value}
     return plan
 
 

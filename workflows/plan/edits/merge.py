@@ -53,7 +53,7 @@ def merge(plan: Plan, delta: Delta) -> Plan | tuple[Problem, ...]:
     it follow. The answer becomes the delta's; without one, the last of its nodes that nobody uses. Whether references
     lead anywhere and arguments fit is for `validate` to say, as of any plan.
     """
-    taken = dict.fromkeys(node.id for node in plan.nodes)
+    taken = dict.fromkeys(plan.ids)
     names = _free_names([str(node.get("id")) for node in delta.nodes], taken)
     try:
         added = parse_plan({"nodes": [_renamed(node, names) for node in delta.nodes]})

@@ -1,4 +1,4 @@
-"""The beginning of a plan that is still being written: what of it may run, and whether the whole continues it."""
+"""The beginning of a plan that is still being written: its nodes that may run, and whether the whole continues it."""
 
 from typing import Any
 
@@ -32,7 +32,7 @@ class PlanPrefix:
             self._valid = bool(added)
             for node in added:
                 waits = dependencies.links_of(node).waits
-                if _harmless(node, tools) and all(name in self.startable for name in waits):
+                if _harmless(node, tools) and self.startable.keys() >= set(waits):
                     self.startable[node.id] = node
         return len(self.startable) > before
 
@@ -51,8 +51,9 @@ class PlanPrefix:
         return added
 
     def plan(self) -> Plan:
-        """Return what may start as a plan."""
-        return Plan(nodes=tuple(self.startable.values()), answer=[f"${name}" for name in self.startable])
+        """Return the nodes that may start, as a plan."""
+        answer = [f"${name}" for name in self.startable]
+        return Plan(nodes=tuple(self.startable.values()), answer=answer)
 
 
 def _harmless(node: Node, tools: dict[str, dict[str, Any]]) -> bool:
@@ -65,9 +66,9 @@ def _harmless(node: Node, tools: dict[str, dict[str, Any]]) -> bool:
 
 def continued(base: Plan, whole: Plan) -> Plan | None:
     """Return the whole plan with the nodes of `base` first, as they are there; None if it lacks or changes one."""
-    by_id = {node.id: node for node in whole.nodes}
-    if any(by_id.get(node.id) != node for node in base.nodes):
-        return None
-    begun = dict.fromkeys(node.id for node in base.nodes)
-    rest = [node for node in whole.nodes if node.id not in begun]
+    by_id = whole.by_id
+    for node in base.nodes:
+        if by_id.pop(node.id, None) != node:
+            return None
+    rest = [node for node in whole.nodes if node.id in by_id]
     return whole.model_copy(update={"nodes": (*base.nodes, *rest)})

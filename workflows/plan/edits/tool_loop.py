@@ -64,7 +64,8 @@ def expand_tool_calls(
     allowed = list(node.tools)
     if outputs:
         allowed.append(READER)
-    scope = SymbolTable(plan, {tool: tools[tool] for tool in allowed if tool in tools})
+    offered = {tool: tools[tool] for tool in allowed if tool in tools}
+    scope = SymbolTable(plan, offered)
 
     # A node for each call that can be made.
     made: list[Node] = []
@@ -170,7 +171,7 @@ def _turn_number(work: ModelCall) -> int:
 
 def _host(plan: Plan, name: str) -> LlmNode:
     """Return the model call of that id. Raises ValueError for any other node."""
-    node = next(node for node in plan.nodes if node.id == name)
+    node = plan.by_id[name]
     if not isinstance(node, LlmNode):
         raise ValueError(f"{name} is no model call")
     return node
@@ -183,7 +184,7 @@ def _stem(plan: Plan, node: LlmNode, generation: int) -> str:
     first = f"{node.id[:24]}_"
     if generation > 1:
         first = f"{node.id[:20]}_g{generation}"
-    taken = [other.id for other in plan.nodes if other.id.startswith(node.id[:20])]
+    taken = [name for name in plan.ids if name.startswith(node.id[:20])]
     stem = first
     count = 0
     while any(name.startswith(f"{stem}t") for name in taken):

@@ -586,3 +586,18 @@ class Plan(Frozen):
     answer: JsonValue = None
     on_failure: OnFailure | None = None
     fuse: Annotated[Fuse, BeforeValidator(_switch)] | None = None
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The ids of its nodes, in order."""
+        return tuple(node.id for node in self.nodes)
+
+    @property
+    def by_id(self) -> dict[str, Node]:
+        """Its nodes, by their ids."""
+        return {node.id: node for node in self.nodes}
+
+    @property
+    def places(self) -> dict[str, int]:
+        """The number of each node in the list, by its id."""
+        return {node.id: place for place, node in enumerate(self.nodes)}
