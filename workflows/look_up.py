@@ -8,7 +8,7 @@ from temporalio.exceptions import ActivityError
 
 with workflow.unsafe.imports_passed_through():
     from sennit.workflows.messages import queues
-    from sennit.workflows.messages.contracts import WRITE, GroupReply
+    from sennit.workflows.messages.contracts import WRITE, GroupReply, NodeReply
     from sennit.workflows.messages.node_calls import WriteNodeCall
     from sennit.workflows.plan.scheduling.completion import NOT_WRITTEN
     from sennit.workflows.plan.scheduling.events import WriteStatus
@@ -39,7 +39,9 @@ class LookUp:
             )
         except ActivityError:
             return "unknown"
-        ends = reply.ends((1,)) if isinstance(reply, GroupReply) else ()
+        ends: tuple[NodeReply, ...] = ()
+        if isinstance(reply, GroupReply):
+            ends = reply.ends((1,))
         if not ends:
             return "unknown"  # somebody has completed it by hand, with what is no result
         error = ends[0].error

@@ -99,7 +99,9 @@ def _edges(layout: Layout, boxes: Sequence[Box], nodes: Sequence[Node], down: bo
 
     # Where a long edge crosses a layer, its lane is as long as the layer is deep.
     for layer in layout.layers:
-        solid += [_through(boxes[cell], down) for cell in layer if cell >= layout.count]
+        for cell in layer:
+            if cell >= layout.count:
+                solid.append(_through(boxes[cell], down))
 
     # All lines of one kind are one path: the board must stay small.
     paths = ""

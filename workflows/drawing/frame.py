@@ -189,7 +189,12 @@ def _width_in_rows(layout: Layout, sizes: Sequence[int]) -> int:
 
 
 def _deepest(layer: Sequence[int], sizes: Sequence[int]) -> int:
-    return max((sizes[cell] for cell in layer if cell < len(sizes)), default=0)
+    """Return the size of the largest node of a layer; lanes have none."""
+    deepest = 0
+    for cell in layer:
+        if cell < len(sizes):
+            deepest = max(deepest, sizes[cell])
+    return deepest
 
 
 def _frame(
@@ -242,7 +247,10 @@ def _extents(layout: Layout, sizes: Sequence[int], down: bool, height: int, grid
         last_cell = max(last_cell, max(layer, default=-1))
     extents = [float(_LANE)] * (last_cell + 1)
     for node in range(layout.count):
-        extents[node] = float(sizes[node] if down else height)
+        if down:
+            extents[node] = float(sizes[node])
+        else:
+            extents[node] = float(height)
     for cell, grid in grids.items():
         extents[cell] = float(grid.width)
     return extents

@@ -49,7 +49,9 @@ class BudgetedCall(NodeCall):
     """The (status, error) of inputs without a value."""
 
     def beside_inputs(self) -> list[JsonValue]:
-        return [{name: list(how) for name, how in sorted(self.lost.items())}] if self.lost else []
+        if not self.lost:
+            return []
+        return [{name: list(how) for name, how in sorted(self.lost.items())}]
 
 
 class ProgramNodeCall(AskingCall, BudgetedCall):
@@ -162,8 +164,10 @@ class LlmNodeCall(FollowedCall, BudgetedCall):
     """What was wrong with its last request for nodes."""
 
     def beside_inputs(self) -> list[JsonValue]:
-        asked: list[JsonValue] = [self.replans, list(self.objections)] if self.replans or self.objections else []
-        return [*super().beside_inputs(), *asked]
+        beside = super().beside_inputs()
+        if self.replans or self.objections:
+            beside += [self.replans, list(self.objections)]
+        return beside
 
 
 class JoinNodeCall(FollowedCall):

@@ -12,4 +12,6 @@ def digest_in(reference: str) -> str:
     """Return the digest of the body: equal outputs have equal ones, wherever they lie. Of a manifest, it with digests
     for references.
     """
-    return reference[:DIGEST_CHARACTERS] if reference[:1] not in ("[", "{") else _IN_MARKER.sub(r"\1", reference)
+    if reference.startswith(("[", "{")):
+        return _IN_MARKER.sub(r"\1", reference)
+    return reference[:DIGEST_CHARACTERS]

@@ -39,7 +39,9 @@ def record_of(
     parts += _advance_parts(state, places, advances)
     if any(planning):
         parts.append(Part(PLANNER, "container", branch=PLANNER, used=planning))
-    waited = {str(cause): millis for cause, millis in state.waits.total.items()}
+    waited: dict[str, int] = {}
+    for cause, millis in state.waits.total.items():
+        waited[str(cause)] = millis
     asked = tuple(state.waits.asked_until(state.now))
     return Record(tuple(parts), state.window, waited, asked, speculated), units
 
@@ -236,7 +238,9 @@ def _advance_before(state: RunState, unit: int) -> tuple[int, int] | None:
     """Return the advance of a script that has made a call, or by which a program ends: the program and its number."""
     if unit in state.sessions:
         return unit, state.sessions[unit].number
-    program = -1 if state.is_item(unit) else state.graph.caller_of(unit)
+    program = -1
+    if not state.is_item(unit):
+        program = state.graph.caller_of(unit)
     if program < 0 or unit not in state.sessions[program].calls:
         return None
     return program, state.sessions[program].calls[unit]

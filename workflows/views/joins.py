@@ -1,7 +1,7 @@
 """What people see of the value of a join or a map, which no activity has made."""
 
 from collections import ChainMap
-from collections.abc import MutableMapping
+from collections.abc import MutableMapping, Sequence
 
 from sennit.workflows.limits import MAX_PREVIEW_CHARACTERS
 from sennit.workflows.messages.contracts import NodeReply
@@ -34,7 +34,9 @@ def _is_gathered(state: RunState, unit: int) -> bool:
 def _preview(state: RunState, join: int, replies: MutableMapping[int, NodeReply]) -> str:
     spec = state.graph.specs[join]
     is_settled = spec.policy in ("settled", "turn")
-    nodes = spec.inputs if is_settled else parts_of(state, join)
+    nodes: Sequence[int] = spec.inputs
+    if not is_settled:
+        nodes = parts_of(state, join)
     parts: list[str] = []
     room = MAX_PREVIEW_CHARACTERS
     for node in nodes:

@@ -50,7 +50,8 @@ def blocked_on(state: RunState, run: str, children: Mapping[int, SubagentView]) 
         return (_plan(state, state.held, run),)
     found = _waiting_units(state, run)
     if state.parked:
-        found += [_failed(state, unit, run) for unit in blocking_failures(state)[:MAX_BLOCKED]]
+        for unit in blocking_failures(state)[:MAX_BLOCKED]:
+            found.append(_failed(state, unit, run))
         waiting = unpaid(state)
         if waiting and state.budget is not None:
             found.append(_budget(state, state.budget, waiting, run))
@@ -139,7 +140,9 @@ def _plan(state: RunState, asked: Question, run: str) -> BlockedOn:
         lines.append(spec.summary)
     export = shlex.join(["sennit", "plan", "export", run])
     lines.append(f"the whole plan: {export}")
-    nodes = "1 node" if count == 1 else f"{count} nodes"
+    nodes = f"{count} nodes"
+    if count == 1:
+        nodes = "1 node"
     return BlockedOn(
         node="",
         why="plan",

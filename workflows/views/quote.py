@@ -73,20 +73,29 @@ class Shortage:
 
 
 def shortage(state: RunState, units: Iterable[int]) -> Shortage | None:
-    """Return what the budget lacks for that of the programs which lacks most; None where it is enough."""
+    """Return what the budget lacks for the program that lacks most; None where it is enough for all of them."""
     if state.budget is None:
         return None
-    missing, unit = max(((missing_calls(state, unit), unit) for unit in units), default=(0, -1))
-    if not missing:
+    most = 0
+    program = -1
+    for unit in units:
+        missing = missing_calls(state, unit)
+        if missing and (missing, unit) > (most, program):
+            most = missing
+            program = unit
+    if not most:
         return None
     left = state.budget.left("calls")
-    least = f"`{state.path(unit)}` makes at least {left + missing} model calls"
-    return Shortage(missing, f"{least}; the budget has {left} left")
+    least = f"`{state.path(program)}` makes at least {left + most} model calls"
+    return Shortage(most, f"{least}; the budget has {left} left")
 
 
 def spent(budget: Budget, names: Iterable[str]) -> str:
-    """Return what was spent of each limit."""
+    """Return the sentence on the limits that are used up."""
     rows = ledger(budget)
-    parts = [f"{name} {rows[name]['spent']} of {rows[name]['limit']}" for name in names]
+    parts: list[str] = []
+    for name in names:
+        row = rows[name]
+        parts.append(f"{name} {row['spent']} of {row['limit']}")
     listed = ", ".join(parts)
     return f"the budget is spent ({listed})"

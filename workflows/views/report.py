@@ -126,7 +126,10 @@ def report_of(shown: ShownRun, status: RunStatus, found: Conclusion, unanswered:
 def _problem(shown: ShownRun, lines: Sequence[NodeLine]) -> str:
     """Return the reason that says most about why a run has no answer, or not all of it."""
     state = shown.state
-    failed = [f"{line.id}: {line.error}" for line in lines if line.status == "failed"]
+    failed: list[str] = []
+    for line in lines:
+        if line.status == "failed":
+            failed.append(f"{line.id}: {line.error}")
     if failed:
         return "; ".join(failed[:_NAMED_REASONS])
 

@@ -209,7 +209,10 @@ class Graph:
 
     def readers(self, node: int) -> list[int]:
         """Return the nodes whose activities are given a node's output, and the joins that it is an input of."""
-        readers = [consumer for consumer in self.consumers[node] if node in self.specs[consumer].reads]
+        readers: list[int] = []
+        for consumer in self.consumers[node]:
+            if node in self.specs[consumer].reads:
+                readers.append(consumer)
         return readers + self.joins[node]
 
     def hurry(self, nodes: Sequence[int]) -> None:

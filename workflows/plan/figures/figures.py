@@ -5,6 +5,7 @@ Pure and total: the same record gives the same figures, and no record raises an 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 from pydantic import Field
 
@@ -230,7 +231,8 @@ def _widths(timed: Sequence[Part]) -> tuple[float | None, int]:
 
 def _overlapping(timed: Sequence[Part]) -> int:
     """Return how many calls were under way at the same time as another call, or as a sub-agent."""
-    ordered = sorted((part for part in timed if part.millis), key=lambda part: (part.began, part.ended))
+    ordered = [part for part in timed if part.millis]
+    ordered.sort(key=attrgetter("began", "ended"))
     count = 0
     latest: int | None = None
     for place, part in enumerate(ordered, 1):

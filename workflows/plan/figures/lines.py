@@ -63,5 +63,6 @@ def _early(early: Speculated) -> str:
 
 def plural(count: int, one: str, many: str = "") -> str:
     """Return a number with its noun."""
-    noun = one if count == 1 else many or f"{one}s"
-    return f"{count:,} {noun}"
+    if count == 1:
+        return f"{count:,} {one}"
+    return f"{count:,} {many or f'{one}s'}"

@@ -22,8 +22,9 @@ def why_alone(graph: Graph, node: int, spec: NodeSpec, locks: list[tuple[str, in
     reason = _why_apart(spec)
     if reason:
         return reason
-    if any(mode != SHARED or name in graph.contended for name, mode in locks):
-        return "it uses what another node may hold alone"
+    for name, mode in locks:
+        if mode != SHARED or name in graph.contended:
+            return "it uses what another node may hold alone"
     if graph.specs[node].is_successor:
         return "it stands in for another node"
     if node in graph.early or graph.caller_of(node) >= 0:
@@ -75,8 +76,11 @@ class Timings:
 
     @classmethod
     def of(cls, fuse: Fuse, usual: Mapping[str, int]) -> "Timings":
-        """Return what a run knows that has said this of itself by `usual`."""
-        return cls(fuse, measured={tool: (ENOUGH_CALLS, ENOUGH_CALLS * millis) for tool, millis in usual.items()})
+        """Return the timings of a run that has told these by `usual`."""
+        measured: dict[str, tuple[int, int]] = {}
+        for tool, millis in usual.items():
+            measured[tool] = (ENOUGH_CALLS, ENOUGH_CALLS * millis)
+        return cls(fuse, measured=measured)
 
     def usual(self) -> dict[str, int]:
         """Return how long calls of tools take, as far as the run knows that from more than what a tool declares."""

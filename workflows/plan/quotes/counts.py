@@ -58,7 +58,10 @@ class Counts:
 
     def times(self, least: int, most: int | None) -> "Counts":
         """Return the counts of so many rounds; None is any number of them."""
-        return Counts({name: count.times(least, most) for name, count in self.by_name.items()})
+        repeated: dict[str, Count] = {}
+        for name, count in self.by_name.items():
+            repeated[name] = count.times(least, most)
+        return Counts(repeated)
 
     def at_most(self, limits: Mapping[str, int]) -> "Counts":
         """Return the counts with upper bounds for some of them."""
@@ -73,7 +76,7 @@ class Counts:
     @property
     def perhaps(self) -> "Counts":
         """The counts of a part that may end early, or never begin."""
-        return Counts({name: count._replace(least=0) for name, count in self.by_name.items()})
+        return self.times(0, 1)
 
 
 NOTHING = Counts()
