@@ -1,7 +1,7 @@
 #!/bin/sh
 # Resolves pyproject.toml for every supported Python and platform, with hashes, into requirements.lock, and what the
 # container image needs of it into deploy/image/requirements.lock; what `make test-models` needs beside it into
-# tests/models/requirements.lock, and the peers of `make bench-peers`. Arguments go to uv (--upgrade).
+# tests/models/requirements.lock, Docker Compose for tests, and the peers of `make bench-peers`. Arguments go to uv (--upgrade).
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -20,4 +20,5 @@ compile() { # SOURCE OUTPUT ARGUMENTS...
 compile pyproject.toml requirements.lock --extra dev "$@"
 compile pyproject.toml deploy/image/requirements.lock --extra mcp --extra otel --extra pdf --extra prices --extra s3 --constraint requirements.lock --no-annotate
 compile tests/models/requirements.in tests/models/requirements.lock --no-deps "$@"
+compile tests/cluster/standins/requirements.in tests/cluster/standins/requirements.lock --no-deps "$@"
 compile benchmarks/peers/requirements.in benchmarks/peers/requirements.lock --no-annotate "$@"

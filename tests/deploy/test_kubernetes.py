@@ -448,11 +448,21 @@ def selects(selector: Manifest, labels: dict[str, str]) -> bool:
 def test_compose_creates_the_store_before_a_worker_starts() -> None:
     services = yaml.safe_load((ROOT / "deploy/compose.yaml").read_text())["services"]
     setup = services["setup"]
-    (first, then) = re.fullmatch(r"until sennit (.*) && sennit (.*); do sleep 2; done", setup["entrypoint"][2]).groups()  # type: ignore[union-attr]
-    assert (parse(first.split()).store, parse(then.split()).store) == (True, False)
+    (first, then) = setup["entrypoint"][2].split(" && ")
+    assert [parse(each.removeprefix("sennit ").split()).store for each in (first, then)] == [True, False]
     for role in SERVED:
         assert services[role.name]["depends_on"]["setup"] == {"condition": "service_completed_successfully"}
         assert services[role.name]["volumes"] == setup["volumes"]
+
+
+def test_compose_knows_of_every_service_that_stays_whether_it_is_healthy() -> None:
+    """And nothing starts by a guess: it waits until others are healthy, or have done their work."""
+    services = yaml.safe_load((ROOT / "deploy/compose.yaml").read_text())["services"]
+    for name, service in services.items():
+        if name not in ("schema", "setup"):
+            assert service["healthcheck"]["test"][0] == "CMD", name
+        for needed in service.get("depends_on", {}).values():
+            assert needed["condition"] in ("service_healthy", "service_completed_successfully"), name
 
 
 WITHOUT_DIGEST = "docker.io/temporalio/ui:2.52.0"
