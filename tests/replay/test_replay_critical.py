@@ -5,7 +5,7 @@ from pathlib import Path
 
 from test_architecture import ROOT, modules_imported
 
-WORKFLOWS = ("agent_run", "child", "dry_run", "look_up", "read_outputs")
+WORKFLOWS = ("agent_run", "child", "dry_run", "look_up", "read_outputs", "run_quota")
 ONLY_SHOWN = ("programs.files",)
 """Modules that only queries use: how a script is shown."""
 CORE = "sennit.workflows.plan."
