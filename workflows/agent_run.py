@@ -54,7 +54,7 @@ with workflow.unsafe.imports_passed_through():
 BOARD_EVERY = timedelta(seconds=1)
 HARDLY_ANY = 5
 """While fewer nodes than this run, the board is drawn at every change."""
-LONGEST_PAUSE = 10
+RAREST_DRAWING = 10
 """Seconds between two drawings, at most, that the items of a map can cause."""
 
 
@@ -522,7 +522,7 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         # Items are drawn in one row, but each of them is counted.
         nodes = len(engine.state.graph.specs)
         items = len(engine.state.owner)
-        units = max(nodes, min(nodes + items, LONGEST_PAUSE * MAX_DRAWN_AT_ONCE))
+        units = max(nodes, min(nodes + items, RAREST_DRAWING * MAX_DRAWN_AT_ONCE))
         if engine.moving < HARDLY_ANY and units < MAX_DRAWN_AT_ONCE:
             return True
         pause = BOARD_EVERY * max(1, units // MAX_DRAWN_AT_ONCE)
