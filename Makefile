@@ -1,6 +1,6 @@
 # Every target makes .venv first when requirements.lock or pyproject.toml changed. ARGS="..." is passed on.
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-ui test-wheel test-models mutants chaos cluster-up cluster-test cluster-down dev lint bench bench-peers density sizes pictures chart lock clean venv
+.PHONY: help demo test test-ui test-wheel test-models mutants chaos cluster-up cluster-test cluster-down compose-test dev lint bench bench-peers density sizes pictures chart chart-test lock clean venv
 
 ARGS =
 PROCESSES = 6
@@ -43,6 +43,10 @@ cluster-test: venv ## deploy to that cluster and disturb it (ARGS="-k name")
 cluster-down: ## end the cluster and leave nothing of it
 	@sh deploy/dev-cluster/down.sh
 
+compose-test: venv ## run deploy/compose.yaml on a Docker engine, as root
+	@sh deploy/dev-cluster/build.sh temporal
+	@.venv/bin/pytest -vs -rs tests/compose $(ARGS)
+
 dev: venv ## run the Temporal server and all workers in the foreground
 	@.venv/bin/sennit dev $(ARGS)
 
@@ -71,6 +75,11 @@ pictures: venv ## take the pictures in docs/pictures again (needs Chromium and P
 
 chart: venv ## write the Helm chart from deploy/kubernetes again (needs kubectl)
 	@.venv/bin/python deploy/chart/generate.py
+
+# Helm is built on first use, and kept in the cache folder. Without it, `make test` leaves these tests out.
+chart-test: venv ## compare the Helm chart with deploy/kubernetes (needs kubectl)
+	@PYTHONPATH=.:tests .venv/bin/python -m doubles.helm
+	@.venv/bin/pytest -q -rs -n 2 tests/deploy/test_chart.py tests/deploy/test_kubernetes.py $(ARGS)
 
 lock: ## resolve pyproject.toml into requirements.lock (needs uv)
 	@sh deploy/lock.sh $(ARGS)

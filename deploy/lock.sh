@@ -20,5 +20,5 @@ compile() { # SOURCE OUTPUT ARGUMENTS...
 compile pyproject.toml requirements.lock --extra dev "$@"
 compile pyproject.toml deploy/image/requirements.lock --extra mcp --extra otel --extra pdf --extra prices --extra s3 --constraint requirements.lock --no-annotate
 compile tests/models/requirements.in tests/models/requirements.lock --no-deps "$@"
-compile tests/cluster/standins/requirements.in tests/cluster/standins/requirements.lock --no-deps "$@"
+compile tests/compose/standins/requirements.in tests/compose/standins/requirements.lock --no-deps "$@"
 compile benchmarks/peers/requirements.in benchmarks/peers/requirements.lock --no-annotate "$@"

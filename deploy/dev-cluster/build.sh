@@ -1,5 +1,6 @@
 #!/bin/sh
 # Builds the programs of the cluster that the go.mod files here pin, and those of autoscaling if asked to: build.sh [keda].
+# `build.sh temporal` builds Temporal alone.
 # What was built before stays. Nothing is built twice at once, and a killed build leaves no half program.
 set -eu
 . "$(dirname "$0")/common.sh"
@@ -37,12 +38,20 @@ crds() { # KEDA's own kinds, without which no manifest that uses them can be app
     mv "$target.part" "$target"
 }
 
+temporal() {
+    build temporal-server go.temporal.io/server/cmd/server
+    build temporal-sql-tool go.temporal.io/server/cmd/tools/sql
+}
+
 mkdir -p "$cache"
+if [ "${1:-}" = temporal ]; then
+    temporal
+    exit
+fi
 kubernetes
 crds
 build pause cluster-pause
-build temporal-server go.temporal.io/server/cmd/server
-build temporal-sql-tool go.temporal.io/server/cmd/tools/sql
+temporal
 build kube-router github.com/cloudnativelabs/kube-router/v2/cmd/kube-router
 if [ "${1:-}" = keda ]; then
     build keda-operator github.com/kedacore/keda/v2/cmd/operator

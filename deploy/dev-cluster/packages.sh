@@ -18,7 +18,6 @@ runc runc
 cni/bridge containernetworking-plugins
 postgresql/*/bin/initdb postgresql
 buildah buildah
-dockerd docker.io
 mmdebstrap mmdebstrap
 TABLE
 }

@@ -15,15 +15,7 @@ from sennit.workflows.messages.converter import connect
 
 TESTS = Path(__file__).parents[1]
 RIVERS = TESTS.parent / "examples" / "corpus" / "rivers"
-ORDER = (
-    "test_manifests",
-    "test_restore",
-    "test_compose",
-    "test_workers",
-    "test_policies",
-    "test_faults",
-    "test_autoscaling",
-)
+ORDER = ("test_manifests", "test_restore", "test_workers", "test_policies", "test_faults", "test_autoscaling")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

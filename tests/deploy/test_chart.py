@@ -19,8 +19,6 @@ PRODUCTION: Manifest = yaml.safe_load((MODULES / "production.yaml").read_text())
 NOT_OURS = re.compile(r"^(helm\.sh/|argocd\.|kustomize\.toolkit\.|app\.kubernetes\.io/managed-by$)")
 """Labels and annotations that only Helm needs, and those that only Argo CD and Flux need."""
 
-pytestmark = pytest.mark.timeout(900)  # Helm is built first, where there is none
-
 
 @pytest.fixture(scope="module", autouse=True)
 def with_helm() -> None:

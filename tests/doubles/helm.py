@@ -1,10 +1,11 @@
-"""Helm as it is installed here, or as deploy/chart/go.mod pins it, built once; and what it makes of our chart."""
+"""Helm as it is installed here, or as deploy/chart/go.mod pins it; and what it makes of our chart."""
 
 import functools
 import shutil
 import subprocess
 import tempfile
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -27,27 +28,37 @@ class Refused(Exception):
     """What Helm wrote to standard error."""
 
 
+def _built() -> Path:
+    """Return where the Helm is that deploy/chart/go.mod pins, if it has been built."""
+    digest = sha256(b"".join((MODULES / name).read_bytes() for name in ("go.mod", "go.sum"))).hexdigest()[:16]
+    return cache_dir() / f"helm-{digest}"
+
+
 @functools.cache
 def helm_program() -> str:
-    """Return the path of Helm, built if there is none. Raises NoHelm."""
+    """Return the path of Helm. Raises NoHelm: to build it takes minutes, which `make chart-test` spends."""
     installed = shutil.which("helm")
     if installed is not None:
         return installed
-    digest = sha256(b"".join((MODULES / name).read_bytes() for name in ("go.mod", "go.sum"))).hexdigest()[:16]
-    binary = cache_dir() / f"helm-{digest}"
+    binary = _built()
+    if not binary.exists():
+        raise NoHelm("Helm is not installed; `make chart-test` builds it, and runs these tests")
+    return str(binary)
+
+
+def build() -> None:
+    """Build Helm if there is none. Raises NoHelm."""
+    binary = _built()
+    if shutil.which("helm") is not None or binary.exists():
+        return
     binary.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(f"{binary}.lock"):
-        if binary.exists():
-            return str(binary)
         part = binary.with_suffix(".part")
         command = ["sh", str(DEPLOY / "go-build.sh"), str(MODULES), PACKAGE, str(part)]
         built = subprocess.run(command, capture_output=True, text=True, check=False)
         if built.returncode:
-            raise NoHelm(
-                f"Helm is not installed and could not be built: {(built.stdout + built.stderr)[-300:].strip()}"
-            )
+            raise NoHelm(f"Helm could not be built: {(built.stdout + built.stderr)[-300:].strip()}")
         part.replace(binary)
-    return str(binary)
 
 
 def helm(*arguments: str) -> str:
@@ -70,3 +81,7 @@ def template(values: Manifest) -> list[Manifest]:
     """Return the objects of the chart with these values. Raises Refused."""
     text = with_values(values, "template", "sennit", str(CHART), "--namespace", "sennit")
     return [each for each in yaml.safe_load_all(text) if each]
+
+
+if __name__ == "__main__":
+    build()

@@ -2,8 +2,8 @@
 
 import asyncio
 import json
-import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import yaml
-from cluster.docker_engine import DEPLOY, CommandFailed, Engine, compose_program, docker_engine, load_images, run
+from compose.docker_engine import DEPLOY, CommandFailed, Engine, compose_program, docker_engine, load_images, run
 
 pytestmark = pytest.mark.timeout(900)
 FILE = DEPLOY / "compose.yaml"
@@ -99,9 +99,9 @@ def at(container: dict[str, Any], moment: str) -> datetime:
 @pytest.fixture(scope="module")
 def stack() -> Iterator[Stack]:
     """All services, started once."""
-    state = Path(os.environ.get("CLUSTER_STATE", "/nonexistent"))
-    if (state / "no-node").exists():
-        pytest.skip((state / "no-node").read_text().strip())
+    missing = [name for name in ("dockerd", "buildah", "mmdebstrap") if shutil.which(name) is None]
+    if missing:
+        pytest.skip(f"{', '.join(missing)}: not installed; on Debian: apt-get install docker.io buildah mmdebstrap")
     with docker_engine() as engine:
         stack = Stack(engine, load_images(engine), compose_program())
         stack.up()
