@@ -106,8 +106,10 @@ def _taken_over(state: RunState, program: int, specs: Sequence[NodeSpec]) -> tup
 
 
 def _let_wait_again(state: RunState, call: int) -> None:
-    """Queue again what has waited for a slice of the budget when the script went back, and is made again now."""
-    for unit in slices.with_turns(state, call) if state.slices else ():
+    """Queue again what has waited for a slice of the budget when the script went back, and is made again now: the
+    script may have given its task no budget this time.
+    """
+    for unit in slices.with_turns(state, call):
         is_idle = state.status[unit] == PENDING and not state.queued[unit]
         if is_idle and state.kind_of(unit) in slices.PAID_KINDS:
             state.mark(unit)

@@ -242,7 +242,16 @@ def test_a_call_that_waited_for_its_slice_waits_again_when_an_edited_script_make
         spec.key = key
     assert started(state, added(state, *renewed, then(2, 3, name="main_g_s2"))) == []
     assert state.slices[1].budget.held.calls == 1
-    assert used(state, "a", 100) in (["main", "b"], ["b", "main"])
+    assert used(state, "a", 100) in (["main", "b"], ["b", "main"]), "they keep their ids"
+
+
+def test_a_call_that_waited_for_its_slice_starts_when_an_edited_script_makes_it_without_a_budget() -> None:
+    state = begun()
+    added(state, task("t", tokens=1_000), llm("a", "t", tokens=900), llm("b", "t", tokens=900), then(2, 3))
+    step(state, NodeEnded(0, 1, Outcome(again=True, attempts=0)))
+    assert started(state, step(state, ProgramEdited(0, "p2"))) == ["main"]
+    renewed = [paged("main_r2_1", "llm", key="a", tokens=900), paged("main_r2_2", "llm", key="b", tokens=900)]
+    assert started(state, added(state, *renewed, then(2, 3, name="main_g_s2"))) == ["b"]
 
 
 def test_what_a_fork_takes_over_counts_in_the_slice_and_costs_the_run_nothing() -> None:
