@@ -276,7 +276,7 @@ def _failed_before(state: RunState, program: int) -> list[str]:
         is_lost = state.status[call] in (FAILED, CANCELLED)
         if not (is_latest and is_lost and spec.kind in ("tool", "llm")):
             continue
-        parts = (call, *graph.made_by(call))
+        parts = slices.with_turns(state, call)
         if not any(graph.specs[part].effect == "write" for part in parts):
             marks.append(spec.key)
     return marks[:MAX_NOTED_FAILURES]

@@ -174,7 +174,8 @@ def blocking_failures(state: RunState) -> tuple[int, ...]:
     A failure is excused if everything that depends on it has succeeded, or is itself blocked or failed by it and
     excused. A failed node that the answer names is not excused, nor is one that nothing consumes, except for reads,
     computations and model calls, for a call that a program does not read, or not any more, and for one that its script
-    has caught. Of writes, only those are that the program was told of.
+    has caught. Of writes, only those are that the program was told of. What a script has called when it ran before, and
+    not again, blocks nothing.
     """
     graph, status = state.graph, state.status
     failed = [node for node in range(len(graph.specs)) if status[node] == FAILED]
@@ -183,6 +184,7 @@ def blocking_failures(state: RunState) -> tuple[int, ...]:
     excused = _excused(state)
     caught = _caught(state, excused)
     failed = [node for node in failed if not excused[node] and node not in caught]
+    failed = [node for node in failed if not programs.is_replaced(state, node)]
     blamed = [node for node in failed if _is_blamed(state, node)]
     roots = [node for node in blamed if not any(status[dep] in (FAILED, BLOCKED) for dep in _read(state, node))]
     return tuple(sorted((*state.units_in(IN_DOUBT), *(roots or blamed))))
