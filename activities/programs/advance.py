@@ -41,6 +41,7 @@ from sennit.activities.programs.script_run import OtherCalls
 from sennit.activities.programs.session import (
     Counts,
     Fed,
+    OpenCall,
     Session,
     Snapshots,
     begin,
@@ -49,6 +50,7 @@ from sennit.activities.programs.session import (
     load,
     note_failures,
     note_told,
+    recall_failures,
     takes_over,
     told_before,
 )
@@ -251,10 +253,20 @@ class Programs:
             else:
                 ends[numbers[name]] = Fed(key, reply.ref or "", at=reply.at)
         await note_told(self.library, prefix, session, told)
-        failed = [session.open[number] for number, end in ends.items() if end.status in _FAILED]
-        await note_failures(self.library, prefix, session, failed)
+        await self._note_failures(prefix, session, ends)
         ends = dict(sorted(ends.items(), key=lambda each: (each[1].at, each[0])))
         return await self._ended(prefix, session, ends)
+
+    async def _note_failures(self, prefix: str, session: Session, ends: Mapping[int, Fed]) -> None:
+        """Note which calls have failed of those of which the script is told now, and which have not."""
+        failed: list[OpenCall] = []
+        succeeded: list[OpenCall] = []
+        for number, end in ends.items():
+            if end.status in _FAILED:
+                failed.append(session.open[number])
+            else:
+                succeeded.append(session.open[number])
+        await note_failures(self.library, prefix, session, failed, succeeded)
 
     async def _wait(self, words: Words, progress: Advance) -> None:
         """Note what a script waits for, and what it waits for no longer, and claim the writes that it has called.
@@ -324,6 +336,8 @@ class Programs:
             session.begin(name, mark=f"r{generation}")
         elif session.number == 1:
             session.begin(name)
+        if generation != session.generation or context.call.since:
+            await recall_failures(self.library, prefix, session)
         session.generation = generation
         return session
 
@@ -334,8 +348,7 @@ class Programs:
         ends = {number: end for number, call in session.open.items() if (end := end_of(context, call.node, call.key))}
         ends = dict(sorted(ends.items(), key=lambda each: (each[1].at, each[0])))
         await note_told(self.library, prefix, session, told_before(session, context))
-        failed = [session.open[number] for number, end in ends.items() if end.status in _FAILED]
-        await note_failures(self.library, prefix, session, failed)
+        await self._note_failures(prefix, session, ends)
         snapshot = self.snapshots.find(prefix, session.before)
         if snapshot is None:
             if not session.waiting:

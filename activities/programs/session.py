@@ -371,15 +371,33 @@ async def note_told(
     await asyncio.gather(*(note(told_at(key), at, is_moved) for key, at, is_moved in ends))
 
 
-async def note_failures(library: ArtifactReader, run_prefix: str, session: Session, failed: Iterable[OpenCall]) -> None:
-    """Note, for forks, calls that do not write and have failed or were given up. Raises StoreUnavailable."""
+async def note_failures(
+    library: ArtifactReader,
+    run_prefix: str,
+    session: Session,
+    failed: Iterable[OpenCall],
+    succeeded: Iterable[OpenCall],
+) -> None:
+    """Note, for forks, calls that do not write and have failed or were given up, and not any more those that have
+    succeeded when they were run again. Raises StoreUnavailable.
+    """
     known = dict.fromkeys(session.failed)
-    marks = [call.key[:KEY_CHARACTERS] for call in failed if not call.writes]
-    new = [mark for mark in marks if mark not in known]
-    if not new or len(known) >= MAX_NOTED_FAILURES:
+    for call in succeeded:
+        known.pop(call.key[:KEY_CHARACTERS], None)
+    for call in failed:
+        if not call.writes and len(known) < MAX_NOTED_FAILURES:
+            known[call.key[:KEY_CHARACTERS]] = None
+    if list(known) == session.failed:
         return
-    session.failed = [*session.failed, *new]
+    session.failed = list(known)
     await library.note(run_prefix, _failed(session.key), session.failed, again=True)
+
+
+async def recall_failures(library: ArtifactReader, run_prefix: str, session: Session) -> None:
+    """Have a program that runs again, or goes on from an earlier wait, keep what was noted of it before. Raises
+    StoreUnavailable.
+    """
+    session.failed = await library.noted(run_prefix, _failed(session.key)) or []
 
 
 def _failed(key: str) -> str:

@@ -14,10 +14,11 @@ from sennit.activities.nodes.error_mapping import CallFailed, OtherPython, Progr
 from sennit.activities.programs import advance
 from sennit.activities.programs.interpreter import Interpreter
 from sennit.activities.programs.progress import Snapshot, Start
-from sennit.activities.programs.session import Session, Snapshots
+from sennit.activities.programs.session import OpenCall, Session, Snapshots, note_failures, recall_failures
 from sennit.activities.storage.run_context import StoredPlan
 from sennit.activities.toolbox.errors import ToolError
 from sennit.workflows.messages.contracts import NodeReply
+from sennit.workflows.plan.compile.execution_plan import KEY_CHARACTERS
 from sennit.workflows.plan.language.nodes import GateNode, LlmNode, ToolNode
 
 Make = Callable[..., Play]
@@ -434,6 +435,37 @@ async def test_an_equal_call_that_had_failed_is_skipped_by_the_next_script(
     third: Play = getattr(second, way)(EQUAL.replace("TIMES", "1"))
     assert await third.run() == ["one"]
     assert second.called == third.called == {}
+
+
+async def test_a_fork_of_an_edited_program_skips_what_had_failed_under_any_of_its_scripts(play: Make) -> None:
+    script = EQUAL.replace('"a"', "word").replace("for _ in range(TIMES)", "for word in WORDS")
+    answers = {"a": iter(["", "one"]), "b": iter(["", "two"])}
+
+    def search(query: str) -> str:
+        answer = next(answers[query])
+        if not answer:
+            raise ToolError("no", retryable=False)
+        return answer
+
+    first = play(script.replace("WORDS", "'a'"), fakes={"search": search})
+    assert await first.run() == []
+    second = first.edited(script.replace("WORDS", "'abb'"))
+    assert await second.run() == ["one", "two"]
+    fork = second.forked(script.replace("WORDS", "'ab'"))
+    assert await fork.run() == ["one", "two"]
+    assert fork.called == {}
+
+
+async def test_a_fork_takes_over_what_failed_first_and_succeeded_when_it_was_run_again(play: Make) -> None:
+    library = (await play(EQUAL).begin()).library
+    call = OpenCall("main_1", "a" * 64)
+    session = Session(script="s", function="main", key="main")
+    await note_failures(library, PREFIX, session, [call], [])
+    assert await library.noted(PREFIX, "failed main") == [call.key[:KEY_CHARACTERS]]
+    again = Session(script="s", function="main", key="main")
+    await recall_failures(library, PREFIX, again)
+    await note_failures(library, PREFIX, again, [], [call])
+    assert await library.noted(PREFIX, "failed main") == []
 
 
 async def test_a_call_that_is_made_again_has_its_first_result(play: Make) -> None:
