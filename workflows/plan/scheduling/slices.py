@@ -18,7 +18,7 @@ from typing import Any
 from sennit.workflows.plan.language.limits import NO_USAGE, Usage, format_amount
 from sennit.workflows.plan.scheduling.budget import Amounts, Budget, Slice, ledger
 from sennit.workflows.plan.scheduling.events import Outcome
-from sennit.workflows.plan.scheduling.state import RunState
+from sennit.workflows.plan.scheduling.state import DELEGATED, RUNNING, RunState
 
 BUDGET_EXCEEDED = "BudgetExceeded"
 """The failure of a call whose task has spent its budget."""
@@ -63,11 +63,16 @@ def left_of(state: RunState, unit: int) -> dict[str, int]:
 
 
 def left_in_tasks(state: RunState, program: int) -> dict[str, dict[str, int]]:
-    """Return what the slices of a program's tasks have left, by the ids of the tasks."""
+    """Return what the slices of a program's running tasks have left, by the ids of the tasks."""
     found: dict[str, dict[str, int]] = {}
+    # A script that has gone back may be inside a task whose end it has told before.
+    may_run_again = state.generation[program] > 1
     for holder, its in state.slices.items():
-        if state.graph.caller_of(holder) == program:
-            task = state.sessions[program].names.get(holder, state.graph.specs[holder].id)
+        spec = state.graph.specs[holder]
+        if spec.kind != "task" or state.graph.caller_of(holder) != program:
+            continue
+        if state.status[holder] == DELEGATED or may_run_again:
+            task = state.sessions[program].names.get(holder, spec.id)
             found[task] = {name: its.budget.left(name) for name in its.budget.limits}
     return found
 
@@ -131,9 +136,26 @@ def settle(state: RunState, unit: int, outcome: Outcome | None) -> None:
 
 
 def settle_late(state: RunState, unit: int, generation: int, usage: Usage | None) -> None:
-    """Book what a cancelled call has used, and let others of its tasks go on with the rest."""
+    """Book what a cancelled call has used, and let others of its tasks go on with the rest.
+
+    A slice that an edit has opened anew since then has nothing reserved for that start. It counts what the call tells
+    all the same, unless the script has not made the call again: then it counts that when the script does.
+    """
     for each in slices_of(state, unit):
-        each.budget.settle_late(unit, generation, usage)
+        if (unit, generation) in each.budget.late:
+            each.budget.settle_late(unit, generation, usage)
+        elif usage is not None and _is_owed_to(state, each, unit, generation):
+            each.budget.spent.add(_amounts(usage))
+
+
+def _is_owed_to(state: RunState, opened: Slice, unit: int, generation: int) -> bool:
+    """Whether a slice that was opened anew has not counted a start that was cut off before, and nothing else will."""
+    if state.status[unit] == RUNNING and state.generation[unit] == generation:
+        return False
+    is_write_in_flight = unit in opened.budget.reserved and state.status[unit] != RUNNING
+    call = call_of(state, unit)
+    session = state.sessions[state.graph.caller_of(call)]
+    return call in session.calls and not is_write_in_flight
 
 
 def next_waiting(state: RunState, unit: int) -> list[int]:

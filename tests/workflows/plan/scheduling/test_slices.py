@@ -18,6 +18,7 @@ from sennit.workflows.plan.scheduling.events import (
     ProgramEdited,
     RetryRequested,
     Start,
+    TaskNews,
 )
 from sennit.workflows.plan.scheduling.programs import unit_called
 from sennit.workflows.plan.scheduling.ready import grant
@@ -252,6 +253,45 @@ def test_a_call_that_waited_for_its_slice_starts_when_an_edited_script_makes_it_
     assert started(state, step(state, ProgramEdited(0, "p2"))) == ["main"]
     renewed = [paged("main_r2_1", "llm", key="a", tokens=900), paged("main_r2_2", "llm", key="b", tokens=900)]
     assert started(state, added(state, *renewed, then(2, 3, name="main_g_s2"))) == ["b"]
+
+
+def test_what_a_call_tells_late_counts_in_the_slice_that_an_edit_has_opened_anew() -> None:
+    """The call runs again, in a later generation, when the script is edited."""
+    state = begun()
+    added(state, task("t", tokens=1_000), llm("a", "t", tokens=300), llm("b", "t", tokens=100), then(2, 3))
+    step(state, RetryRequested(2))
+    step(state, NodeEnded(0, 1, Outcome(again=True, attempts=0)))
+    step(state, ProgramEdited(0, "p2"))
+    added(state, task("t", tokens=1_000), llm("a", "t", tokens=300), then(2, name="main_g_s2"))
+    late = Outcome(error=("Cancelled", "it was given up"), usage=Usage(70, calls=1))
+    step(state, NodeEnded(2, 1, late))
+    assert (spent(state, "t"), state.used[2].tokens) == (70, 70)
+    used(state, "a", 30, generation=2)
+    assert (spent(state, "t"), state.used[2].tokens) == (100, 100)
+    assert spent(restored(state), "t") == 100
+
+
+def test_a_sub_agent_that_writes_and_is_cut_off_counts_once() -> None:
+    state = begun()
+    added(state, task("t", tokens=1_000), paged("a", "agent", key="a", slice_of="t", effect="write"), then(2))
+    step(state, RetryRequested(2))
+    step(state, NodeEnded(2, 1, Outcome(error=("Cancelled", ""), usage=Usage(70, calls=1))))
+    assert (spent(state, "t"), state.used[2].tokens) == (70, 70)
+
+
+def test_a_program_is_told_what_its_running_tasks_have_left_and_not_those_that_have_ended() -> None:
+    """Else each advance would be given one more line for each task that there ever was."""
+    state = begun()
+    own = llm("own", slice={"tokens": 50})
+    added(state, task("t", tokens=1_000), task("u", tokens=500), llm("a", "t"), own, then(3, 4))
+    used(state, "a", 400)
+    event = advanced(state, llm("b", "u"), then(5, name="main_s3"))
+    event.ended.outcome.tasks = (TaskNews("t", "succeeded", 5),)
+    step(state, event)
+    assert list(left_in_tasks(state, 0)) == ["u"]
+    step(state, ProgramEdited(0, "p2"))
+    added(state, task("t", tokens=1_000), llm("a", "t"), then(3, name="main_g_s2"))
+    assert left_in_tasks(state, 0) == {"t": {"tokens": 600}}
 
 
 def test_what_a_fork_takes_over_counts_in_the_slice_and_costs_the_run_nothing() -> None:
