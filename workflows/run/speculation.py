@@ -115,7 +115,7 @@ class EarlyCalls:
         if self._offered.pop((event.unit, event.generation), 0) == 0 or reply is None or reply.ref is None:
             return
         began, ended = reply.span
-        number = self._number(reply.early)
+        number = _number(reply.early)
         self._speculator.used_by(number, reply.millis, ended - began)
         if number is not None:
             self.took[event.unit] = reply.millis
@@ -150,8 +150,12 @@ class EarlyCalls:
     def _name(self, number: int) -> str:
         return f"{self._chain}/{number}"
 
-    def _number(self, name: str) -> int | None:
-        chain, _, number = name.partition("/")
-        if chain != self._chain or not number.isdecimal():
-            return None
-        return int(number)
+
+def _number(name: str) -> int | None:
+    """Return the number of an early call that a reply names. Before the run was reset it had another run id, so the
+    rest of the name says nothing: a reply can only name what this workflow has offered.
+    """
+    _, slash, number = name.partition("/")
+    if not slash or not number.isdecimal():
+        return None
+    return int(number)

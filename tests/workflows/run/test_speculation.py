@@ -116,7 +116,19 @@ async def test_after_a_reset_nothing_is_offered(run: Run) -> None:
     assert run.early.offer(run.asked_for()) == ()
 
 
-@pytest.mark.parametrize("name", ["other/1", "chain/9", "chain/x", "", "chain"])
+async def test_a_run_that_was_reset_counts_as_the_run_did_that_it_goes_on_from(run: Run) -> None:
+    """A reset gives the run another run id, and not the replies that it replays: they name calls as before. The place
+    of a call that was used while it ran is free in both, so that both begin the same calls.
+    """
+    unit = run.asked_for()
+    run.early.offer(unit)
+    run.take(NodeEnded(unit, 1, Outcome(DIGEST)), NodeReply(ref=DIGEST, early="before-the-reset/1"))
+    assert run.early.figures is not None
+    assert run.early.figures.hits == 1
+    assert run.early.offer(run.asked_for()) == ()
+
+
+@pytest.mark.parametrize("name", ["chain/9", "chain/x", "", "chain"])
 async def test_a_name_that_is_none_of_the_run_is_no_hit(run: Run, name: str) -> None:
     unit = run.asked_for()
     run.early.offer(unit)
