@@ -231,6 +231,7 @@ class PlanCompiler:
         spec.tool = work.tool
         spec.effect = tool.get("effect", "read")
         spec.typical = round(1000 * tool.get("typical", 0))
+        spec.names_no_resource = bool(work.locks) and not tool.get("resource")
         spec.early = tool.get("early", False)
         if "fresh_for" in tool:
             spec.fresh_for = round(1000 * tool["fresh_for"])

@@ -72,6 +72,8 @@ class NodeSpec:
     """The longest estimated path from here to the end."""
     locks: list[tuple[str, int]] = field(default_factory=list)
     """Each once."""
+    names_no_resource: bool = False
+    """Whether these are locks of the plan alone, of a call that may read or write anything: its tool names nothing."""
     skip_on_error: bool = False
     fallback: tuple[str, int, dict[str, Any]] | None = None
     """The digest, size and facts of the fallback value."""

@@ -78,7 +78,11 @@ def written_kinds(state: RunState, unit: int) -> tuple[str, ...]:
 
 
 def resource_kinds(spec: NodeSpec) -> tuple[str, ...]:
-    """Return the kinds of resources for which a call holds locks: `file` of `file:/docs/a.txt` and of `file*`."""
+    """Return the kinds of resources for which a call holds locks: `file` of `file:/docs/a.txt` and of `file*`. None for
+    a call whose locks say nothing of what it reads or writes.
+    """
+    if spec.names_no_resource:
+        return ()
     found: dict[str, None] = {}
     for name, _ in spec.locks:
         found[name.partition(":")[0].rstrip("*")] = None

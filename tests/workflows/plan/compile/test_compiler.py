@@ -115,6 +115,12 @@ def test_what_a_tool_uses_becomes_locks_beside_the_nodes_own() -> None:
     }  # fmt: skip
 
 
+def test_a_call_says_whether_its_locks_are_those_of_the_plan_alone() -> None:
+    disk = [{"name": "disk"}]
+    found = specs(tool("bare", "echo"), tool("own", "echo", locks=disk), tool("s", "store", {"path": "x"}, locks=disk))
+    assert {name: spec.names_no_resource for name, spec in found.items()} == {"bare": False, "own": True, "s": False}
+
+
 def test_writes_need_approval_unless_the_run_says_otherwise() -> None:
     data = plan(
         tool("note", "note", {"text": "x"}),

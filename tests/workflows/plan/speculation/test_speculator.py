@@ -355,6 +355,14 @@ def test_a_write_that_begins_drops_what_it_may_change() -> None:
     assert [call.tool for call in desk.speculator.live.values()] == ["of_b"]
 
 
+def test_a_lock_of_the_plan_does_not_say_what_a_tool_without_a_resource_writes() -> None:
+    reads = (follower("look", "of_a", kind="a"), follower("look", "of_b", kind="b"))
+    desk = in_a_loop(followers=reads)
+    desk.state.spec_of(2).names_no_resource = True
+    desk.end(0)
+    assert dropped(desk.end(1)) == [1, 2], "the write holds a lock called `a`, and may change b"
+
+
 def test_while_a_write_is_under_way_nothing_begins_that_it_may_change_and_after_a_failed_one_never() -> None:
     write = tool_spec("w", "write", "", "write", [])
     write.skip_on_error = True
