@@ -329,7 +329,7 @@ class AgentRun(UpdateHandlers, QueryHandlers):
             learns=self._setup.learns,
             has_place=self._place.is_held,
             speculation=self._setup.speculation,
-            speculated=engine.speculated,
+            speculated=engine.past_speculation,
         )
         following = request.model_copy(update={"carry": carry})
         if request.prepared is not None:  # a plan that came with the preparation is in the store

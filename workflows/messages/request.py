@@ -16,7 +16,6 @@ from sennit.workflows.limits import (
 )
 from sennit.workflows.messages.message import Message, RunName
 from sennit.workflows.messages.queues import models_in
-from sennit.workflows.plan.figures.speculated import Speculated
 from sennit.workflows.plan.language.call_settings import CallSettings
 from sennit.workflows.plan.language.json_checks import first_violation
 from sennit.workflows.plan.language.limits import Duration, Limits, Usage
@@ -32,7 +31,7 @@ from sennit.workflows.plan.limits import (
     MAX_NODES,
     MAX_PACKED_BYTES,
 )
-from sennit.workflows.plan.speculation.follower import Speculation
+from sennit.workflows.plan.speculation.follower import PastSpeculation, Speculation
 
 M = TypeVar("M", bound=BaseModel)
 EXAMPLE = '{"goal": "Which is longer, the Nile or the Amazon?"}'
@@ -96,7 +95,7 @@ class ContinuedState(Message):
     learns: bool = False
     has_place: bool = False
     speculation: Speculation | None = None
-    speculated: Speculated | None = None
+    speculated: PastSpeculation | None = None
 
 
 class RunInput(Frozen):

@@ -56,7 +56,7 @@ from sennit.workflows.plan.scheduling.snapshot import load
 from sennit.workflows.plan.scheduling.state import RUNNING, RunState
 from sennit.workflows.plan.scheduling.step import step, unit_of
 from sennit.workflows.plan.scheduling.termination import is_asleep
-from sennit.workflows.plan.speculation.follower import Speculation
+from sennit.workflows.plan.speculation.follower import PastSpeculation, Speculation
 from sennit.workflows.run.dispatcher import Dispatcher
 from sennit.workflows.run.drain import Drain
 from sennit.workflows.run.extension import PlanExtender
@@ -528,11 +528,12 @@ class Engine:
 
     # calls that are made early
 
-    def speculate(self, speculation: Speculation | None, past: Speculated | None = None) -> None:
+    def speculate(self, speculation: Speculation | None, past: PastSpeculation | None = None) -> None:
         """Make calls early from now on, if the run may. `past` is what the runs before it in its chain have made."""
         if speculation is not None:
             self.early = EarlyCalls(speculation, self.state, lambda number: self.dispatcher.note_early_end(number))
-            self.early.go_on(past)
+            if past is not None:
+                self.early.go_on(past)
             self.dispatcher.offer = self._offer_early
 
     @property
@@ -541,6 +542,13 @@ class Engine:
         if self.early is None:
             return None
         return self.early.figures
+
+    @property
+    def past_speculation(self) -> PastSpeculation | None:
+        """What the run that goes on from here has to know of calls made early; None if it makes none."""
+        if self.early is None:
+            return None
+        return self.early.past
 
     def forget_early(self) -> None:
         """The run was reset, so that nothing is used that was called early. It decides no command."""
@@ -558,6 +566,7 @@ class Engine:
             self.warnings[f"nothing more was called early: {type(error).__name__}: {error}"] = None
             self.early.give_up()
             self.early = None
+            self._setup.speculation = None  # nor does the run that goes on from here speculate
 
     def _call_early(self) -> None:
         self._speculate(lambda early: early.carry_out(self.dispatcher.node_call_of))

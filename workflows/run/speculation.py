@@ -18,7 +18,7 @@ from sennit.workflows.plan.language.limits import Usage
 from sennit.workflows.plan.language.summary import for_bar
 from sennit.workflows.plan.scheduling.events import Decision, Event, NodeEnded, PlanReplaced
 from sennit.workflows.plan.scheduling.state import RunState
-from sennit.workflows.plan.speculation.follower import Speculation
+from sennit.workflows.plan.speculation.follower import PastSpeculation, Speculation
 from sennit.workflows.plan.speculation.speculator import Begin, Choice, EarlyCall, Speculator
 
 PREFETCH_ID = "run:early"
@@ -45,11 +45,14 @@ class EarlyCalls:
         self.took: dict[int, int] = {}
         """How long the calls took that were taken over, by the units that have taken them over."""
 
-    def go_on(self, past: Speculated | None) -> None:
+    def go_on(self, past: PastSpeculation) -> None:
         """Count on from where the last run of the chain has stopped. Its early calls are not used any more."""
-        if past is not None:
-            counted = Speculator(self.speculation, past.calls, past.hits, past.missed, past.saved_ms)
-            self._speculator = counted
+        self._speculator.go_on(past)
+
+    @property
+    def past(self) -> PastSpeculation:
+        """What the run that goes on from here has to know."""
+        return self._speculator.past
 
     @property
     def figures(self) -> Speculated | None:

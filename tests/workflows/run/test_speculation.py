@@ -17,7 +17,7 @@ from sennit.workflows.plan.language.limits import Usage
 from sennit.workflows.plan.scheduling.events import Event, NodeEnded, Outcome, RunStarted
 from sennit.workflows.plan.scheduling.state import RunState
 from sennit.workflows.plan.scheduling.step import step
-from sennit.workflows.plan.speculation.follower import Follower, Speculation
+from sennit.workflows.plan.speculation.follower import Follower, PastSpeculation, Speculation
 from sennit.workflows.run.speculation import EarlyCalls
 
 DIGEST = "0" * 40
@@ -139,6 +139,8 @@ async def test_a_name_that_is_none_of_the_run_is_no_hit(run: Run, name: str) -> 
 
 
 async def test_a_run_that_goes_on_as_another_counts_on(run: Run) -> None:
-    past = run.early.figures
-    run.early.go_on(past)
-    assert run.early.figures == past
+    figures, past = run.early.figures, run.early.past
+    following = EarlyCalls(run.early.speculation, run.state, run.ended.append)
+    following.go_on(PastSpeculation.model_validate_json(past.model_dump_json(exclude_defaults=True)))
+    assert following.figures == figures
+    assert following.past == past

@@ -4,6 +4,8 @@ from typing import Literal
 
 from pydantic import Field
 
+from sennit.workflows.plan.figures.speculated import Speculated
+from sennit.workflows.plan.language.limits import NO_USAGE, Usage
 from sennit.workflows.plan.language.validation_messages import Frozen
 from sennit.workflows.plan.speculation.limits import MAX_FOLLOWERS
 
@@ -34,3 +36,12 @@ class Speculation(Frozen):
     patterns: str = ""
     followers: tuple[Follower, ...] = Field(default=(), max_length=MAX_FOLLOWERS)
     branches: bool = False
+
+
+class PastSpeculation(Speculated):
+    """What the runs before this one in its chain have made early, and what of that still binds it."""
+
+    used: Usage = NO_USAGE
+    """What calls made early have used. They have one part of the budget in the whole chain."""
+    unsure_writes: tuple[str, ...] = ()
+    """The kinds of resources of writes that may still take effect."""

@@ -27,7 +27,7 @@ from sennit.workflows.plan.scheduling.events import (
     TimeAdvanced,
 )
 from sennit.workflows.plan.scheduling.state import ENDED, PENDING, SUCCEEDED, RunState
-from sennit.workflows.plan.speculation.follower import Follower, Speculation
+from sennit.workflows.plan.speculation.follower import Follower, PastSpeculation, Speculation
 from sennit.workflows.plan.speculation.limits import MAX_LIVE, MAX_WALKED, SHARE, SLOW_MILLIS, THRESHOLD
 from sennit.workflows.plan.speculation.writes import ANYTHING, WritesUnderWay, conflicts, resource_kinds
 
@@ -163,6 +163,21 @@ class Speculator:
     def figures(self) -> Speculated | None:
         """What speculation has come to; None if nothing was called early."""
         return speculated(self.made, self.hits, self.missed, self.saved)
+
+    @property
+    def past(self) -> PastSpeculation:
+        """What the run that goes on from here has to know."""
+        figures = Speculated(calls=self.made, hits=self.hits, missed=self.missed, saved_ms=self.saved)
+        return PastSpeculation(**dict(figures), used=self.used, unsure_writes=self.writes.all_kinds())
+
+    def go_on(self, past: PastSpeculation) -> None:
+        """Count on from where the last run of the chain has stopped. Its early calls are not used any more."""
+        self.made = past.calls
+        self.hits = past.hits
+        self.missed = past.missed
+        self.saved = past.saved_ms
+        self.used = past.used
+        self.writes.take_over(past.unsure_writes)
 
     # what is given up
 

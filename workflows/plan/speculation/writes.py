@@ -42,8 +42,15 @@ class WritesUnderWay:
 
     def leave_units(self) -> None:
         """Another plan gives its units the same numbers: what may still be written is no unit's from now on."""
-        left = dict.fromkeys(kind for kinds in self.kinds.values() for kind in kinds)
-        self.kinds = {(-2, 0): tuple(left)} if left else {}
+        self.take_over(self.all_kinds())
+
+    def take_over(self, kinds: tuple[str, ...]) -> None:
+        """Go on with writes of another plan, or of the run before this one in its chain."""
+        self.kinds = {(-2, 0): kinds} if kinds else {}
+
+    def all_kinds(self) -> tuple[str, ...]:
+        """Return the kinds of resources of all writes that are under way, or may be."""
+        return tuple(dict.fromkeys(kind for kinds in self.kinds.values() for kind in kinds))
 
     def forget_nothing(self, event: LedgerRead) -> bool:
         """Take what the ledger of effects knows after a reset, and return whether the run has written in what it has

@@ -375,6 +375,25 @@ def test_while_a_write_is_under_way_nothing_begins_that_it_may_change_and_after_
     assert desk.end(2) == []
 
 
+def test_a_run_that_goes_on_as_another_knows_of_failed_writes_and_of_what_was_used() -> None:
+    write, look, again = (
+        tool_spec("w", "write", "", "write", []),
+        tool_spec("x", "look", "", "read", []),
+        tool_spec("y", "look", "", "read", []),
+    )
+    write.skip_on_error = True
+    model = NodeSpec("m", "llm", needs=[1, 2], reads=[1, 2])
+    desk = Desk.of(write, look, again, model, followers=(follower("look", "fetch"),))
+    desk.take(RunStarted())
+    desk.end(0, digest=None, error=("Failed", "who knows what it has done"))
+    desk.speculator.ended(1, Usage(input_tokens=7), has_output=False)
+    past = desk.speculator.past
+    desk.speculator = Speculator(desk.speculator.speculation)
+    desk.speculator.go_on(past)
+    assert desk.end(1) == [], "the write may still take effect"
+    assert desk.speculator.used == Usage(input_tokens=7)
+
+
 def test_a_sub_agent_that_may_write_drops_everything() -> None:
     look = tool_spec("look", "look", "", "read", [])
     model = NodeSpec("m", "llm", needs=[0], reads=[0])
