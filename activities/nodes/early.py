@@ -36,11 +36,14 @@ class EarlyRefused(Exception):
 
 
 class EarlyNote(BaseModel):
-    """What is known of an early call. Times are milliseconds; nothing waits for it after `until`."""
+    """What is known of an early call. Times are milliseconds; nothing waits for it after `until`, and nothing uses what
+    it has given after `fresh_until`.
+    """
 
     key: str
     status: Literal["running", "done", "failed"] = "running"
     until: int = 0
+    fresh_until: int = 0
     ref: str = ""
     millis: int = 0
     warnings: tuple[str, ...] = ()
@@ -87,6 +90,8 @@ class EarlyOutputs:
         while True:
             note = await self._read(run_prefix, name)
             if note is None or note.key != key or note.status == "failed":
+                return None
+            if millis_now() > note.fresh_until:  # the real call may have waited long for its worker
                 return None
             if note.status == "done":
                 return note

@@ -43,7 +43,7 @@ from sennit.activities.prompts.outputs import bind_goal, refers_to_goal
 from sennit.activities.storage.artifacts import ArtifactStore, digest_of, reference_to
 from sennit.activities.storage.documents import DocumentRule
 from sennit.activities.storage.media import with_media_kept
-from sennit.activities.storage.patience import stops_for_the_store
+from sennit.activities.storage.patience import outside_of_the_limit, stops_for_the_store
 from sennit.activities.storage.run_context import ArtifactReader, StoredPlan
 from sennit.activities.storage.timings import CallTimings
 from sennit.activities.storage.workspaces import RunWorkspaces
@@ -220,7 +220,8 @@ class NodeRunner:
         key = early_key(context.checked, tool, context.arguments(context.work))
 
         async def early_or_call(limit: asyncio.Timeout) -> NodeOutput:
-            taken = await self.early.take(context.run_prefix, names, key)
+            with outside_of_the_limit():  # if there is none, the call has all its time
+                taken = await self.early.take(context.run_prefix, names, key)
             if taken is not None:
                 return taken
             return await work(limit)
@@ -241,7 +242,8 @@ class NodeRunner:
         arguments = await arguments_of(context, tool)
         tool.check(arguments)
         key = early_key(context.checked, tool, arguments)
-        note = EarlyNote(key=key, until=waits_until(call.usual, tool.timeout))
+        until = waits_until(call.usual, tool.timeout)
+        note = EarlyNote(key=key, until=until, fresh_until=millis_now() + call.fresh_for)
         await self.early.note(run_prefix, call.name, note)
         try:
             work = await self._tool_call(context, tool, arguments, node=f"early.{context.unit.path}")

@@ -6,6 +6,7 @@ from typing import Self
 from pydantic import Field, JsonValue
 
 from sennit.workflows.messages.message import Digest, Message, NodePath, RunName
+from sennit.workflows.plan.compile.execution_plan import FRESH_MILLIS
 from sennit.workflows.plan.digests import DIGEST_CHARACTERS
 from sennit.workflows.plan.language.nodes import Fuse
 from sennit.workflows.plan.limits import DEFAULT_WINDOW
@@ -136,6 +137,8 @@ class PrefetchCall(NodeCall):
     """Of the mapping in it."""
     usual: int = 0
     """How long the call usually takes, in milliseconds: no real call waits much longer for it."""
+    fresh_for: int = FRESH_MILLIS
+    """For how many milliseconds from its beginning a real call may use what it gives."""
 
 
 class WriteNodeCall(FollowedCall, AskingCall):

@@ -143,7 +143,8 @@ class EarlyCalls:
 
     def _call(self, call: EarlyCall, node: NodeCall) -> PrefetchCall:
         fields = node.model_dump(exclude_unset=True, include=dict.fromkeys(NodeCall.model_fields, True))
-        fields |= {"name": self._name(call.number), "tool": call.tool, "usual": call.millis}
+        fields |= {"name": self._name(call.number), "tool": call.tool}
+        fields |= {"usual": call.millis, "fresh_for": call.fresh_for}
         if call.follower is not None:
             path = self._state.path(call.unit)
             fields["refs"] = {**node.refs, path: self._state.digest[call.unit] or ""}

@@ -53,12 +53,12 @@ class Bench:
     def register(self, function: Callable[..., Any], **more: Any) -> None:
         register(**{"effect": "read", "name": function.__name__, "registry": self.registry, **more})(function)
 
-    async def prepare(self, *, args: dict[str, Any] | None = None, catalogue: Any = None) -> None:
+    async def prepare(self, *, args: dict[str, Any] | None = None, catalogue: Any = None, **second_node: Any) -> None:
         entries = self.registry.catalogue() if catalogue is None else catalogue
         context = RunContext(goal="find", inputs={}, docs=None, approval="never", catalogue=entries)
         digest = await self.library.keep(PREFIX, context)
         first = tool("n1", "look", args={"words": "sea"})
-        second = tool("n2", "fetch", args=args or {"path": "${n1.items[0].path}"})
+        second = tool("n2", "fetch", args=args or {"path": "${n1.items[0].path}"}, **second_node)
         checked = stored(first, second).model_copy(update={"run_context": digest})
         self.plan = await self.library.keep(PREFIX, checked)
         self.looked = await self.library.put(PREFIX, {"items": [{"path": "a.txt"}]})
@@ -210,6 +210,34 @@ async def test_what_a_killed_worker_has_left_is_waited_for_no_longer_than_a_call
     left = EarlyNote.model_validate_json(body or b"").model_copy(update={"status": "running", "until": millis_now()})
     await bench.store.replace_marker(PREFIX, marker, left.model_dump_json().encode())
     assert (await bench.real()).early == ""
+
+
+async def test_an_output_that_has_grown_old_while_the_real_call_waited_for_a_worker_is_not_used(bench: Bench) -> None:
+    await bench.early(fresh_for=0)
+    await asyncio.sleep(0.01)
+    assert (await bench.real()).early == ""
+
+
+async def test_a_real_call_has_all_its_time_behind_a_wait_for_one_that_hangs(tmp_path: Path) -> None:
+    """It waits for longer than it may take by itself."""
+    count = 0
+
+    async def fetch(path: str) -> str:
+        nonlocal count
+        count += 1
+        if count == 1:
+            await asyncio.Event().wait()
+        return path
+
+    bench = Bench(tmp_path, fetch=fetch)
+    await bench.prepare(timeout="500ms")
+    hanging = asyncio.create_task(bench.early(usual=1))
+    while not count:
+        await asyncio.sleep(0.01)
+    reply = await bench.real()
+    assert (await bench.value(reply), reply.early) == ("a.txt", "")
+    hanging.cancel()
+    await asyncio.gather(hanging, return_exceptions=True)
 
 
 @pytest.mark.parametrize("left", [b"", b"{", b'{"key": 1}', b"not json"])

@@ -67,6 +67,7 @@ async def run(monkeypatch: pytest.MonkeyPatch) -> Run:
 async def test_an_activity_is_given_what_the_call_before_has_returned(run: Run) -> None:
     [sent] = run.sent
     assert (sent.name, sent.tool, sent.patterns, sent.usual) == ("chain/1", "fetch", DIGEST, 500)
+    assert sent.fresh_for == 1_000
     assert sent.refs == {"look": DIGEST}
 
 
