@@ -87,7 +87,7 @@ class Speculator:
     writes: WritesUnderWay = field(default_factory=WritesUnderWay)
     live: dict[int, EarlyCall] = field(default_factory=dict)
     is_stopped: bool = False
-    """Whether the run has written what it does not remember, or follows another plan now."""
+    """Whether the run was reset: it may have written what it does not remember, so that nothing would be used."""
     _chosen_for: dict[tuple[int, int], None] = field(default_factory=dict)
     _undecided: list[int] = field(default_factory=list)
     """Units that have ended, and for whose followers the choice comes behind the starts of this step."""
@@ -105,7 +105,8 @@ class Speculator:
         if isinstance(event, NodeEnded):
             self.writes.end(event)
         elif isinstance(event, LedgerRead):
-            self.is_stopped |= self.writes.forget_nothing(event)
+            self.is_stopped = True
+            choices += self._drop_all()
         elif isinstance(event, PlanReplaced):
             choices += self._drop_all()
             self.writes.leave_units()

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from sennit.workflows.plan.compile.execution_plan import NodeSpec
-from sennit.workflows.plan.scheduling.events import LedgerRead, NodeEnded, Start
+from sennit.workflows.plan.scheduling.events import NodeEnded, Start
 from sennit.workflows.plan.scheduling.state import RunState
 
 ANYTHING = ""
@@ -51,14 +51,6 @@ class WritesUnderWay:
     def all_kinds(self) -> tuple[str, ...]:
         """Return the kinds of resources of all writes that are under way, or may be."""
         return tuple(dict.fromkeys(kind for kinds in self.kinds.values() for kind in kinds))
-
-    def forget_nothing(self, event: LedgerRead) -> bool:
-        """Take what the ledger of effects knows after a reset, and return whether the run has written in what it has
-        forgotten: from then on anything may have been written at any time.
-        """
-        if event.writes:
-            self.kinds[-1, 0] = (ANYTHING,)
-        return bool(event.writes)
 
     def conflict(self, kind: str) -> bool:
         """Whether a call that reads this kind of resource may see one of these writes, or half of it."""

@@ -496,10 +496,16 @@ def test_a_write_of_a_plan_that_was_replaced_stays_under_way() -> None:
     assert desk.end(0) == []
 
 
-def test_after_a_reset_that_has_forgotten_writes_nothing_begins_and_nothing_is_used() -> None:
-    desk = in_a_loop(followers=(follower("look", "fetch"),))
-    desk.take(LedgerRead((Written("w", "", 1, "made"),)))
-    assert desk.end(0) == []
+@pytest.mark.parametrize("written", [(), (Written("w", "", 1, "made"),)])
+def test_after_a_reset_nothing_begins_goes_on_or_is_used(written: tuple[Written, ...]) -> None:
+    """Whatever the ledger knows: nothing would be used, so that all of it would be waste."""
+    looks = [tool_spec(name, "look", "", "read", []) for name in ("x", "y")]
+    model = NodeSpec("m", "llm", needs=[0, 1], reads=[0, 1])
+    desk = Desk.of(*looks, model, followers=(follower("look", "fetch"),))
+    desk.take(RunStarted())
+    assert begun(desk.end(0)) == ["fetch"]
+    assert dropped(desk.take(LedgerRead(written))) == [1]
+    assert desk.end(1) == []
 
 
 def test_the_choice_does_not_depend_on_how_workflow_tasks_were_joined() -> None:
