@@ -8,7 +8,7 @@ from typing import Any, get_type_hints
 
 import pytest
 from doubles.stores import store_in
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from temporalio import activity, workflow
 
 from sennit.activities.definitions import Activities, WorkerPaths
@@ -18,13 +18,15 @@ from sennit.workflows.messages.contracts import CALLS, PLAN, TOOL, Call
 from sennit.workflows.messages.dry_run import DRY_RUN
 from sennit.workflows.messages.message import Message
 from sennit.workflows.messages.outputs import OUTPUTS
+from sennit.workflows.messages.quota import ENDED_RUNS, TAKE_PLACE
 from sennit.workflows.messages.request import ContinuedState, RunRequest
 from sennit.workflows.messages.result import RunReport
 from sennit.workflows.messages.trajectory import NOTE_RUN
 from sennit.workflows.messages.updates import UPDATES, Update, parse_update
+from sennit.workflows.plan.language.validation_messages import Frozen
 from sennit.workflows.run.queries import HELP
 
-ALL = (*CALLS, DRY_RUN, OUTPUTS, NOTE_RUN)
+ALL = (*CALLS, DRY_RUN, OUTPUTS, NOTE_RUN, TAKE_PLACE, ENDED_RUNS)
 # The SDK's own definitions: there is no public way to ask which updates and queries a class has.
 DEFINITION = workflow._Definition.must_from_class(AgentRun)
 
@@ -59,12 +61,13 @@ def test_an_activity_takes_and_gives_what_its_call_says(
     assert inspect.iscoroutinefunction(function)
 
 
-TRAVELLING: list[type[Message]] = list(dict.fromkeys(model for call in ALL for model in (call.takes, call.gives)))
+TRAVELLING: list[type[BaseModel]] = list(dict.fromkeys(model for call in ALL for model in (call.takes, call.gives)))
 
 
 @pytest.mark.parametrize("model", TRAVELLING)
-def test_messages_are_frozen_and_strict(model: type[Message]) -> None:
-    assert issubclass(model, Message)
+def test_messages_are_frozen_and_strict(model: type[BaseModel]) -> None:
+    """The answer to a run that asks for a place is a value of the core."""
+    assert issubclass(model, Message | Frozen)
     assert model.model_config["frozen"]
     assert model.model_config["extra"] == "forbid"
 
