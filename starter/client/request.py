@@ -17,6 +17,7 @@ from sennit.starter.client.errors import InvalidRequest
 from sennit.starter.limits import MAX_GOAL_SUMMARY_CHARACTERS, MAX_ID_BYTES, MAX_INPUTS_BYTES, MAX_SLUG_CHARACTERS
 from sennit.workflows.limits import MAX_PLAIN_PLAN_BYTES
 from sennit.workflows.messages import request as messages
+from sennit.workflows.messages.quota import QUOTA_ID
 from sennit.workflows.messages.request import parse_request
 from sennit.workflows.plan.bundles.bundle import BadBundle, bundled
 from sennit.workflows.plan.language.nodes import ApprovalPolicy, Fuse, OnFailure
@@ -261,8 +262,11 @@ def checked_id(chosen: str) -> str:
 def checked_new_id(chosen: str) -> str:
     """Return the id that a person chose for a new run.
 
-    Raises InvalidRequest if a sub-agent might end what has that id.
+    Raises InvalidRequest if a sub-agent might end what has that id, or if the quota of the namespace has it: while a
+    run had that, no run could ask for its place.
     """
+    if chosen == QUOTA_ID:
+        raise InvalidRequest(f"{QUOTA_ID} is the id of the quota of the namespace; choose another one for a run")
     if "." in chosen:
         raise InvalidRequest(f"a run's id has no dot, because RUN.NODE is the sub-agent of a node: not {chosen[:40]!r}")
     return checked_id(chosen)

@@ -149,3 +149,5 @@ def test_an_id_may_have_spaces_and_slashes_but_dots_are_those_of_sub_agents() ->
     assert checked_id("nightly.sub") == "nightly.sub"
     with pytest.raises(Refused, match="a run's id has no dot"):
         checked_new_id("nightly.sub")
+    with pytest.raises(Refused, match="sennit-quota is the id of the quota of the namespace"):
+        checked_new_id("sennit-quota")
