@@ -29,14 +29,17 @@ from sennit.starter.dev.workers import (
     worker_environment,
 )
 from sennit.starter.limits import MAX_IDLE_POLL_SECONDS
+from sennit.workflows.messages.quota import QUOTA_TYPE
 from sennit.workflows.messages.text_stream import STREAM_TYPE
 
 LOCK_PATIENCE = 5.0  # seconds: clients that ask whether a supervisor runs hold its lock for an instant
 FIRST_COLLECTION = 60.0  # seconds after the workers are ready: a first run needs the machine for itself
 SWEEP_PAUSE = 30.0  # seconds
 HOUR, DAY = 3_600.0, 86_400.0  # seconds
-RUNS = f"ExecutionStatus='Running' AND WorkflowType != '{STREAM_TYPE}'"
-"""Without the streams of texts: one stays for a while after whoever listened, and keeps nothing from a stop."""
+RUNS = f"ExecutionStatus='Running' AND WorkflowType NOT IN ('{STREAM_TYPE}', '{QUOTA_TYPE}')"
+"""Neither keeps a stack from its stop: a stream of texts stays for a while after whoever listened, and the quota of the
+namespace for good.
+"""
 
 
 class Supervisor:

@@ -19,5 +19,5 @@ async def test_a_stream_of_texts_is_no_run(which: str) -> None:
 
     client = SimpleNamespace(count_workflows=count_workflows)
     assert await anything_runs(cast("Any", client), which) is False
-    assert asked[0].startswith("ExecutionStatus='Running' AND WorkflowType != 'RunStream'")
+    assert asked[0].startswith("ExecutionStatus='Running' AND WorkflowType NOT IN ('RunStream', 'RunQuota')")
     assert which in asked[0]
