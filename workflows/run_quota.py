@@ -41,20 +41,24 @@ class RunQuota:
         self._quota = Quota(state)
         self._asks = 0
         self._has_changed = False
+        self._is_outdated = False
+        self._looked_at = workflow.now()
+        """When the quota last knew which of its runs go on."""
 
     @workflow.run
     async def run(self, state: QuotaState) -> None:
         """Serve, and continue as new before the history gets too long."""
         del state  # the quota has it
-        while not self._is_full():
+        while not self._must_continue():
             try:
                 await workflow.wait_condition(
-                    lambda: self._has_changed or self._is_full(),
+                    lambda: self._has_changed or self._must_continue(),
                     timeout=self._pause(),
                     timeout_summary="do the runs that hold places still go on?",
                 )
             except TimeoutError:
                 await self._free_places_of_ended_runs()
+                self._looked_at = workflow.now()
             self._has_changed = False
             self._quota.begin_day(_today())
             for request in self._quota.to_call():
@@ -70,6 +74,8 @@ class RunQuota:
         """Give a run its place, or say why it waits or cannot have one."""
         self._asks += 1
         self._has_changed = True
+        if self._quota.is_empty:
+            self._looked_at = workflow.now()
         self._quota.begin_day(_today())
         return self._quota.ask(asked.request, asked.limits)
 
@@ -80,26 +86,37 @@ class RunQuota:
         self._quota.begin_day(_today())
         self._quota.give_back(end.first_run, end.used)
 
+    @workflow.signal(name="upgrade", description="Move to the current version of the workers")
+    def upgrade(self) -> None:
+        """Continue as new, on the current version: the quota may go on for longer than the old one has workers."""
+        self._is_outdated = True
+
     @workflow.query(name=STATE_QUERY, description="Limits, what is spent today, who goes on and who waits")
     def state(self) -> QuotaState:
         """Return the quota as it stands."""
         return self._quota.state
 
-    def _is_full(self) -> bool:
-        return self._asks >= MAX_QUOTA_ASKS or workflow.info().is_continue_as_new_suggested()
+    def _must_continue(self) -> bool:
+        is_long = self._asks >= MAX_QUOTA_ASKS or workflow.info().is_continue_as_new_suggested()
+        return is_long or self._is_outdated
 
     def _pause(self) -> timedelta | None:
-        """Return when the quota looks again whether runs still go on; None if it knows none."""
+        """Return after what time the quota looks again whether runs still go on; None if it knows none. Runs that ask
+        meanwhile do not put that off.
+        """
+        if self._quota.is_empty:
+            return None
+        every = LOOK_EVERY
         if self._quota.has_line:
-            return LOOK_EVERY_WITH_LINE
-        return None if self._quota.is_empty else LOOK_EVERY
+            every = LOOK_EVERY_WITH_LINE
+        return max(self._looked_at + every - workflow.now(), timedelta(milliseconds=1))
 
     async def _free_places_of_ended_runs(self) -> None:
         """Free the places of runs that have ended without a word. All that was reserved for them counts as spent."""
         try:
             ended = await workflow.execute_activity(
                 ENDED_RUNS.name,
-                QuotaRuns(runs=self._quota.known_runs()),
+                QuotaRuns(runs=self._quota.next_to_look_at()),
                 result_type=EndedRuns,
                 task_queue=queues.TOOLS,
                 schedule_to_close_timeout=LOOK_EVERY,

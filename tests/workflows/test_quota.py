@@ -1,5 +1,6 @@
 """Runs under the quota of their namespace: they wait in line, begin in order, and give back what they have not used."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from datetime import timedelta
@@ -123,6 +124,27 @@ async def test_the_place_of_a_run_that_was_terminated_becomes_free(
         await first.terminate("a person has ended it")
         assert (await second.result())["status"] == "done"
         assert (await state_of(client)).spent.tokens == 30_000, "nobody has said what it has really used"
+
+
+async def test_the_quota_looks_for_ended_runs_also_while_runs_keep_asking(
+    client: Client, under: Under, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_quota, "LOOK_EVERY_WITH_LINE", timedelta(seconds=3))
+    async with under("runs=1") as start:
+        first = await start(plan=GATE)
+        await until(first, asks)
+        second = await start(plan=GATE)
+        await until(second, is_queued)
+        await first.terminate("a person has ended it")
+        others: list[Handle] = []
+        while not asks(await second.query("plan")):
+            assert len(others) < 20, "runs that ask put off every look"
+            others.append(await start(plan=SHORT))
+            await until(others[-1], is_queued)
+            await asyncio.sleep(0.5)
+        await answer(second)
+        for handle in others:
+            assert (await handle.result())["status"] == "done"
 
 
 async def test_a_run_reserves_its_budget_and_gives_the_rest_back(client: Client, under: Under) -> None:

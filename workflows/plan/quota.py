@@ -102,6 +102,8 @@ class Quota:
         self._line = dict(state.line)
         self._called: dict[str, None] = {}
         """Of those who wait, those who were told that there is a place, and have not asked since."""
+        self._next_look = 0
+        """The place of the run at which the next look begins, among those that go on and those that wait."""
 
     @property
     def state(self) -> QuotaState:
@@ -175,12 +177,17 @@ class Quota:
                 to_call.append(request)
         return to_call
 
-    def known_runs(self) -> dict[str, str]:
-        """Return the workflow ids of runs that go on or wait, by their first run ids: those that go on, and the first
-        ones of the line, so many as one look takes.
+    def next_to_look_at(self) -> dict[str, str]:
+        """Return the workflow ids of runs that go on or wait, by their first run ids: so many as one look takes. If
+        there are more, the next look begins behind these.
         """
-        known: list[tuple[str, Place | PlaceRequest]] = [*self._places.items(), *self._line.items()]
-        return {first_run: entry.run for first_run, entry in known[:MAX_QUOTA_LOOKED_AT]}
+        known: dict[str, Place | PlaceRequest] = {**self._places, **self._line}
+        names = list(known)
+        if self._next_look >= len(names):
+            self._next_look = 0
+        in_turn = names[self._next_look : self._next_look + MAX_QUOTA_LOOKED_AT]
+        self._next_look += len(in_turn)
+        return {first_run: known[first_run].run for first_run in in_turn}
 
     def _bytes(self) -> int:
         """Return about how many bytes the state has, which travels as one payload."""

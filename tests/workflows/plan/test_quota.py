@@ -39,7 +39,7 @@ def test_a_run_that_asks_twice_has_one_place() -> None:
     quota = Quota(QuotaState())
     assert quota.ask(run("a"), ONE).granted
     assert quota.ask(run("a"), ONE).granted
-    assert quota.known_runs() == {"a": "agent-a"}
+    assert quota.next_to_look_at() == {"a": "agent-a"}
 
 
 def test_a_run_that_waits_is_called_once_until_it_asks() -> None:
@@ -131,7 +131,19 @@ def test_the_state_and_one_look_are_bounded() -> None:
     refused = [reply.reason for reply in replies if not reply.can_wait]
     assert refused[0].endswith("runs wait already; start it later")
     assert len(quota.state.model_dump_json()) <= MAX_QUOTA_BYTES
-    assert len(quota.known_runs()) == MAX_QUOTA_LOOKED_AT
+    assert len(quota.next_to_look_at()) == MAX_QUOTA_LOOKED_AT
+
+
+def test_every_run_is_looked_at_in_turn() -> None:
+    quota = Quota(QuotaState())
+    limits = QuotaLimits(runs=2 * MAX_QUOTA_LOOKED_AT)
+    names = [f"{number:04}" for number in range(MAX_QUOTA_LOOKED_AT + 100)]
+    for name in names:
+        quota.ask(run(name), limits)
+    first = quota.next_to_look_at()
+    assert list(first) == names[:MAX_QUOTA_LOOKED_AT]
+    assert list(quota.next_to_look_at()) == names[MAX_QUOTA_LOOKED_AT:]
+    assert quota.next_to_look_at() == first
 
 
 @given(
