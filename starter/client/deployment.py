@@ -20,6 +20,7 @@ from temporalio.service import RPCError, RPCStatusCode
 from sennit.starter.client.errors import NoAnswer, Refused
 from sennit.starter.client.runs import WORKFLOW_TYPE
 from sennit.starter.client.server_errors import error_of
+from sennit.workflows.messages.quota import QUOTA_TYPE
 
 KNOWN_WITHIN = 30.0
 """Seconds that the server may take to let all its parts know which version is current."""
@@ -135,9 +136,11 @@ async def _known_everywhere(client: Client, version: Version) -> None:
 
 
 async def _wake(client: Client, version: Version) -> int:
-    """Have the server signal every open run that is on another version: a run that waits would not look by itself."""
+    """Have the server signal every open run that is on another version: a run that waits would not look by itself, and
+    the quota of the namespace would stay for months.
+    """
     query = (
-        f'`WorkflowType`="{WORKFLOW_TYPE}" AND `ExecutionStatus`="Running" '
+        f'`WorkflowType` IN ("{WORKFLOW_TYPE}", "{QUOTA_TYPE}") AND `ExecutionStatus`="Running" '
         f'AND `TemporalWorkerDeploymentVersion`!="{version}"'
     )
     found = (await client.count_workflows(query)).count
