@@ -120,6 +120,7 @@ class AgentRun(UpdateHandlers, QueryHandlers):
             elif isinstance(error, ApplicationError):
                 self._status_without_engine = "failed"
                 self._journal.ended("failed", f"{error.type}: {error.message}")
+                self._draw(self._shown)
                 self._publish(self._shown)
                 await self._place.give_back(self._spent)
                 raise with_usage(error, self._spent) from None
@@ -354,7 +355,7 @@ class AgentRun(UpdateHandlers, QueryHandlers):
                 await engine.stop("cancelled")
             await engine.has_read_ledger()
             engine.status = "cancelled"  # also if it had ended, and only its report was to come
-            self._draw(self._shown)
+        self._draw(self._shown)
         self._journal.ended("cancelled")
         self._publish(self._shown)
         writes: tuple[WriteLine, ...] = ()

@@ -107,6 +107,9 @@ async def test_a_run_that_is_cancelled_in_line_leaves_it(client: Client, under: 
             await until(handle, is_queued)
         await second.cancel()
         assert await failure_of(second) is not None
+        details = (await second.query("__temporal_workflow_metadata")).current_details
+        assert "cancelled" in details
+        assert "queued" not in details, "it waits for nothing any more"
         await answer(first)
         assert (await third.result())["status"] == "done"
         assert not (await state_of(client)).line

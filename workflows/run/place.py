@@ -32,11 +32,17 @@ class RunPlace:
         Raises ApplicationError of type QuotaExceeded if it can get none today.
         """
         self.is_held = True
+        try:
+            await self._take(ask)
+        finally:
+            self.waits_for = ""  # it may have been cancelled
+
+    async def _take(self, ask: Callable[[], Awaitable[PlaceReply]]) -> None:
         while True:
             self._is_called = False
             reply = await ask()
             if reply.granted:
-                break
+                return
             if not reply.can_wait:
                 raise ApplicationError(reply.reason, type="QuotaExceeded", non_retryable=True)
             self.waits_for = reply.reason
@@ -45,7 +51,6 @@ class RunPlace:
                 await workflow.wait_condition(
                     lambda: self._is_called, timeout=ASK_AGAIN, timeout_summary="a place in the quota of the namespace"
                 )
-        self.waits_for = ""
 
     def call(self) -> None:
         """Have the run ask again at once."""
