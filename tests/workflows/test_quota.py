@@ -20,8 +20,8 @@ from sennit.activities.runs.quota import QuotaRule, quota_limits
 from sennit.activities.toolbox import load_tools
 from sennit.workflows import run_quota
 from sennit.workflows.messages.converter import DATA_CONVERTER
-from sennit.workflows.messages.quota import QUOTA_ID, STATE_QUERY
-from sennit.workflows.plan.quota import QuotaState
+from sennit.workflows.messages.quota import QUOTA_ID, STATE_QUERY, PlaceCall
+from sennit.workflows.plan.quota import PlaceReply, QuotaState
 from sennit.workflows.run_quota import RunQuota
 
 Under = Callable[[str], AbstractAsyncContextManager[Start]]
@@ -113,6 +113,32 @@ async def test_a_run_that_is_cancelled_in_line_leaves_it(client: Client, under: 
         await answer(first)
         assert (await third.result())["status"] == "done"
         assert not (await state_of(client)).line
+
+
+async def test_a_run_that_is_cancelled_while_it_asks_gives_back_what_it_is_given(
+    client: Client, under: Under, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the quota would count a place of a run that is over, until it looks."""
+    asked, goes_on, answered = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    take = QuotaRule.take
+
+    async def slow(rule: QuotaRule, client: Client, call: PlaceCall) -> PlaceReply:
+        asked.set()
+        await goes_on.wait()
+        reply = await take(rule, client, call)
+        answered.set()
+        return reply
+
+    monkeypatch.setattr(QuotaRule, "take", slow)
+    async with under("runs=1") as start:
+        handle = await start(plan=GATE)
+        await asked.wait()
+        await handle.cancel()
+        await asyncio.sleep(0.5)
+        goes_on.set()
+        await answered.wait()
+        assert await failure_of(handle) is not None
+        assert not (await state_of(client)).places
 
 
 async def test_the_place_of_a_run_that_was_terminated_becomes_free(

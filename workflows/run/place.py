@@ -1,8 +1,10 @@
 """The place of a run in the quota of its namespace: it waits for the place, and gives it back when it is over."""
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from datetime import timedelta
+from typing import Any
 
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError, FailureError, is_cancelled_exception
@@ -13,6 +15,8 @@ from sennit.workflows.plan.quota import PlaceReply, Spending
 
 ASK_AGAIN = timedelta(minutes=10)
 """A run that waits asks again after this, though it has not heard of a place."""
+LAST_ANSWER = timedelta(seconds=15)
+"""How long a run that is cancelled waits for the answer to its question. Longer than an attempt to ask may take."""
 
 
 class RunPlace:
@@ -26,7 +30,7 @@ class RunPlace:
         self._changed = changed
         self._is_called = False
 
-    async def take(self, ask: Callable[[], Awaitable[PlaceReply]]) -> None:
+    async def take(self, ask: Callable[[], Coroutine[Any, Any, PlaceReply]]) -> None:
         """Return when the run has its place. It asks as often as it is told that there is one.
 
         Raises ApplicationError of type QuotaExceeded if it can get none today.
@@ -37,10 +41,10 @@ class RunPlace:
         finally:
             self.waits_for = ""  # it may have been cancelled
 
-    async def _take(self, ask: Callable[[], Awaitable[PlaceReply]]) -> None:
+    async def _take(self, ask: Callable[[], Coroutine[Any, Any, PlaceReply]]) -> None:
         while True:
             self._is_called = False
-            reply = await ask()
+            reply = await _answered(asyncio.create_task(ask()))
             if reply.granted:
                 return
             if not reply.can_wait:
@@ -74,3 +78,17 @@ class RunPlace:
             if is_cancelled_exception(error):
                 raise
             workflow.logger.warning("the place of this run could not be given back: %s", error)
+
+
+async def _answered(asking: asyncio.Task[PlaceReply]) -> PlaceReply:
+    """Return the answer. A run that is cancelled waits for it all the same: if it gave its place back before it had got
+    it, the quota would count the place of a run that is over.
+    """
+    try:
+        return await asyncio.shield(asking)
+    except asyncio.CancelledError:
+        if workflow.cancellation_reason() is not None:  # and not because a worker forgets the run
+            with suppress(TimeoutError):
+                await workflow.wait_condition(asking.done, timeout=LAST_ANSWER)
+        asking.cancel()
+        raise
