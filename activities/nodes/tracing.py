@@ -22,6 +22,7 @@ from sennit.activities.nodes.error_mapping import kind_of, message_of, retryable
 from sennit.activities.providers.model import Message, ModelReply, ModelRequest, ProviderError, ToolRequest
 from sennit.activities.toolbox.redaction import mask
 from sennit.workflows.messages.contracts import GROUP, NodeReply
+from sennit.workflows.messages.node_calls import ProgramNodeCall
 from sennit.workflows.messages.queues import PYDANTIC_AI
 from sennit.workflows.plan.language.nodes import JoinNode, MapNode, ToolCall
 from sennit.workflows.plan.scheduling.joins import is_manifest
@@ -115,6 +116,9 @@ def node(context: NodeContext, path: str, refs: Mapping[str, str]) -> Iterator[C
         name = f"execute_tool {work.tool}"
         about |= {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": work.tool}
     shown = spec.call_site or place  # people know a program's call by its function and line
+    if isinstance(call, ProgramNodeCall) and call.session:  # a further advance of a program is a span of its own
+        place = f"{place}.{call.session}"
+        shown = f"{shown}.advance"
     with _attempt(_recorder, call.run, Place(path, place, shown), name, context.attempts, about, links) as record:
         yield record
 

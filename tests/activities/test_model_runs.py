@@ -167,6 +167,7 @@ async def test_a_node_that_was_marked_before_its_worker_died_is_not_charged_twic
     assert (reply.nodes[0].usage, len(server.asked)) == ((105, 3, 0, 2, 0), 1), "with what an earlier attempt used"
 
 
+@pytest.mark.timeout(400)
 async def test_items_beyond_what_a_server_takes_at_once_fail_none_of_them(
     running: Running, server: ModelServer
 ) -> None:
