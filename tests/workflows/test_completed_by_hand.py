@@ -84,7 +84,9 @@ CHECKS = ("check_replan", "check_tool_calls", "check_script", "check_answer")
 SHARED = ("prepare_agents", "answers")
 EARLIER = ("prepare_agent", "agent")
 """Of runs that earlier versions have begun."""
-OTHERWISE = (*SHARED, *EARLIER, "write", "group", "load_plan", "conclude", "ledger", *CHECKS)
+BESIDE = ("prefetch",)
+"""Beside the nodes of a run, which goes on whatever becomes of it."""
+OTHERWISE = (*SHARED, *EARLIER, *BESIDE, "write", "group", "load_plan", "conclude", "ledger", *CHECKS)
 
 
 def test_no_kind_of_activity_is_forgotten() -> None:
