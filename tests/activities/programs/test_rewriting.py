@@ -13,6 +13,7 @@ from sennit.activities.providers.model import ProviderError
 from sennit.activities.toolbox.errors import ToolError
 from sennit.testing import run
 from sennit.workflows.plan.programs.vocabulary import CALL_ERRORS
+from sennit.workflows.plan.scheduling.slices import BUDGET_EXCEEDED
 
 HEAD = '''
 import re
@@ -367,4 +368,4 @@ def test_the_errors_of_calls_that_a_script_may_catch_are_those_that_there_are() 
 
     assert issubclass(provider_errors.CallRefused, ProviderError)
     known = {name for name in {"ToolError"} | kinds(ToolError) | kinds(ProviderError) if not name.startswith("_")}
-    assert set(CALL_ERRORS) <= known
+    assert set(CALL_ERRORS) <= {*known, BUDGET_EXCEEDED}, "the last one is that of the budget of a task"

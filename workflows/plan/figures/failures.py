@@ -21,7 +21,7 @@ _SPECIFICATION = (
     "CallRefused", "ContextTooLong", "ExtraMissing", "KeyRefused", "MediaRefused", "ModelRefused", "OfflineCannot",
     "UnknownModel", "McpCredentialsRefused", "McpToolChanged", "A2aCredentialsRefused",
     # too little was granted
-    "BudgetExceeded", "GrantTooSmall", "QuotaUsedUp", "SandboxLimit",
+    "BudgetExceeded", "GrantTooSmall", "QuotaExceeded", "QuotaUsedUp", "SandboxLimit",
 )  # fmt: skip
 _COORDINATION = (
     # workers, and the time that they have
