@@ -133,14 +133,15 @@ class RunQuota:
             self._quota.give_back(first_run, None)
 
     async def _call(self, request: PlaceRequest) -> None:
-        """Tell a run that there is a place now. It asks again by itself if it does not hear this."""
+        """Tell a run that there is a place now. A run that does not hear this asks again by itself. Of a run that is over
+        the quota learns when it looks.
+        """
         try:
             await workflow.get_external_workflow_handle(request.run).signal(PLACE_SIGNAL)
         except FailureError as error:
             if is_cancelled_exception(error):
                 raise
             workflow.logger.info("a run that waits could not be told of its place: %s", error)
-            self._quota.give_back(request.first_run, None)
 
 
 def _today() -> int:

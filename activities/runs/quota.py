@@ -24,6 +24,8 @@ from sennit.workflows.plan.language.limits import Limits, micro_dollars
 from sennit.workflows.plan.quota import PlaceReply, PlaceRequest, QuotaLimits, QuotaState
 
 EXAMPLE = "runs=20,tokens_a_day=5000000,cost_usd_a_day=100"
+_LIMITS = {"runs": "runs", "tokens_a_day": "tokens_a_day", "cost_usd_a_day": "cost_a_day"}
+"""What people call the limits of a quota, and what the quota does: it counts money in millionths of a dollar."""
 _LIMIT = timedelta(seconds=10)
 _MOST = 10**12
 
@@ -35,20 +37,21 @@ def quota_limits(text: str) -> QuotaLimits:
     values: dict[str, int] = {}
     for part in filter(None, (piece.strip() for piece in text.split(","))):
         name, equals, value = (piece.strip() for piece in part.partition("="))
-        field = "cost_a_day" if name == "cost_usd_a_day" else name
-        if not equals or field not in QuotaLimits.model_fields or name == "cost_a_day":
+        if not equals or name not in _LIMITS:
             raise ValueError(f"{part[:60]!r}: is no part of a quota; write it like {EXAMPLE}")
-        if field in values:
+        if _LIMITS[name] in values:
             raise ValueError(f"{name}: is there twice; write it like {EXAMPLE}")
-        values[field] = _amount(name, value)
+        values[_LIMITS[name]] = _amount(name, value)
     return QuotaLimits(**values)
 
 
 def _amount(name: str, text: str) -> int:
     """Return a whole number, or an amount of dollars as the scheduler counts it. Raises ValueError."""
-    is_cost = name == "cost_usd_a_day"
     try:
-        amount = micro_dollars(float(text)) if is_cost else int(text)
+        if name == "cost_usd_a_day":
+            amount = micro_dollars(float(text))
+        else:
+            amount = int(text)
     except (ValueError, OverflowError):
         raise ValueError(f"{name}: {text[:40]!r} is no number; write it like {EXAMPLE}") from None
     if not 1 <= amount <= _MOST:

@@ -2,19 +2,22 @@
 
 import argparse
 
-from temporalio.client import WorkflowQueryFailedError
+from temporalio.client import WorkflowQueryFailedError, WorkflowQueryRejectedError
+from temporalio.common import QueryRejectCondition
 from temporalio.service import RPCError, RPCStatusCode
 
+from sennit.starter.client.below import QUERY_TIMEOUT
 from sennit.starter.client.client import Sennit
-from sennit.starter.client.errors import Exit, NoAnswer
+from sennit.starter.client.errors import Exit, NoAnswer, NoNamespace
+from sennit.starter.client.server_errors import error_of
 from sennit.starter.commands.command_line import Parser
 from sennit.starter.commands.launch import connect
 from sennit.starter.terminal.console import Terminal
 from sennit.starter.terminal.text import columns
 from sennit.workflows.messages.quota import QUOTA_ID, STATE_QUERY
-from sennit.workflows.plan.language.limits import dollars
+from sennit.workflows.plan.language.limits import dollars, dollars_text
 from sennit.workflows.plan.language.text import clean
-from sennit.workflows.plan.quota import QuotaState
+from sennit.workflows.plan.quota import QuotaState, Spending
 
 
 def add_arguments(parser: Parser) -> None:
@@ -24,7 +27,7 @@ def add_arguments(parser: Parser) -> None:
 async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
     """Write the runs that go on and those that wait to standard output, and the limits to standard error.
 
-    Raises NoAnswer if no worker answers.
+    Raises NoAnswer if no worker answers, or another SennitError.
     """
     sennit: Sennit = await connect(args, terminal)
     state = await _state(sennit)
@@ -39,46 +42,53 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
 
 
 async def _state(sennit: Sennit) -> QuotaState | None:
-    """Return the quota of the namespace, None if it has none."""
+    """Return the quota of the namespace; None if it has none, or none any more."""
     quota = sennit.client.get_workflow_handle(QUOTA_ID)
     try:
-        state: QuotaState = await quota.query(STATE_QUERY, result_type=QuotaState)
-        return state
+        state: QuotaState = await quota.query(
+            STATE_QUERY,
+            result_type=QuotaState,
+            reject_condition=QueryRejectCondition.NOT_OPEN,
+            rpc_timeout=QUERY_TIMEOUT,
+        )
+    except WorkflowQueryRejectedError:
+        return None
     except WorkflowQueryFailedError as error:
         raise NoAnswer(f"the quota cannot be read: {error}") from None
     except RPCError as error:
-        if error.status == RPCStatusCode.NOT_FOUND:
+        problem = error_of(error)
+        if error.status == RPCStatusCode.NOT_FOUND and not isinstance(problem, NoNamespace):
             return None
-        raise NoAnswer(f"no worker of the role workflow answers: {error.message}") from None
+        raise problem from None
+    return state
 
 
 def limit_lines(state: QuotaState) -> list[str]:
     """Return a line for each limit of a quota, with how much of it is taken."""
     limits = state.limits
     spent = state.spent
-    today = [place.reserved for place in state.places.values() if place.day == state.day]
+    reserved = state.reserved
     lines: list[str] = []
     if limits.runs is not None:
         lines.append(f"runs: {len(state.places):,} of {limits.runs:,} go on")
     if limits.tokens_a_day is not None:
-        reserved = sum(spending.tokens for spending in today)
-        lines.append(f"tokens: {spent.tokens:,} of {limits.tokens_a_day:,} used today, {reserved:,} reserved")
+        used = f"{spent.tokens:,} of {limits.tokens_a_day:,} used today"
+        lines.append(f"tokens: {used}, {reserved.tokens:,} reserved")
     if limits.cost_a_day is not None:
-        reserved = sum(spending.cost for spending in today)
-        lines.append(f"cost: {_usd(spent.cost)} of {_usd(limits.cost_a_day)} used today, {_usd(reserved)} reserved")
+        used = f"{dollars_text(spent.cost)} of {dollars_text(limits.cost_a_day)} used today"
+        lines.append(f"cost: {used}, {dollars_text(reserved.cost)} reserved")
     return lines
 
 
 def run_rows(state: QuotaState) -> list[dict[str, object]]:
     """Return a row for each run that goes on, and for each that waits, in the order of the line."""
-    rows: list[dict[str, object]] = []
-    for place in state.places.values():
-        reserved = {"tokens": place.reserved.tokens, "cost_usd": dollars(place.reserved.cost)}
-        rows.append({"id": place.run, "status": "running", **reserved})
-    for request in state.line.values():
-        wished = {"tokens": request.spending.tokens, "cost_usd": dollars(request.spending.cost)}
-        rows.append({"id": request.run, "status": "queued", **wished})
+    rows = [_row(place.run, "running", place.reserved) for place in state.places.values()]
+    rows += [_row(request.run, "queued", request.spending) for request in state.line.values()]
     return rows
+
+
+def _row(run: str, status: str, most: Spending) -> dict[str, object]:
+    return {"id": run, "status": status, "tokens": most.tokens, "cost_usd": dollars(most.cost)}
 
 
 def table(state: QuotaState, width: int) -> str:
@@ -94,7 +104,3 @@ def table(state: QuotaState, width: int) -> str:
             parts.append(f"${row['cost_usd']:,.2f}")
         abouts.append(", ".join(parts))
     return columns(rows, abouts, width)
-
-
-def _usd(cost: int) -> str:
-    return f"${dollars(cost):,.2f}"

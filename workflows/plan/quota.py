@@ -7,12 +7,12 @@ Runs get places in the order in which they first asked: a run never passes anoth
 gets the same answer, so a lost reply does no harm.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from pydantic import Field
 
-from sennit.workflows.plan.language.limits import dollars
+from sennit.workflows.plan.language.limits import dollars_text
 from sennit.workflows.plan.language.text import text_bytes
 from sennit.workflows.plan.language.validation_messages import Frozen
 from sennit.workflows.plan.limits import MAX_QUOTA_BYTES, MAX_QUOTA_LOOKED_AT
@@ -81,6 +81,11 @@ class QuotaState(Frozen):
     spent: Spending = Spending()
     places: dict[str, Place] = Field(default_factory=dict)
     line: dict[str, PlaceRequest] = Field(default_factory=dict)
+
+    @property
+    def reserved(self) -> Spending:
+        """What the runs that began on this day and go on may spend at most."""
+        return _reserved_on(self.day, self.places)
 
 
 class PlaceReply(Frozen):
@@ -194,17 +199,9 @@ class Quota:
         known: Iterable[Place | PlaceRequest] = (*self._places.values(), *self._line.values())
         return sum(_entry_bytes(entry.run) for entry in known)
 
-    def _reserved(self) -> Spending:
-        """Return what the runs that began today may spend at most, beside what is spent."""
-        total = self._spent
-        for place in self._places.values():
-            if place.day == self._day:
-                total = total.plus(place.reserved)
-        return total
-
     def _entering(self) -> list[PlaceRequest]:
         """Return the first runs of the line, as many as there is room for."""
-        total = self._reserved()
+        total = self._spent.plus(_reserved_on(self._day, self._places))
         entering: list[PlaceRequest] = []
         for request in self._line.values():
             total = total.plus(request.spending)
@@ -221,14 +218,13 @@ class Quota:
             if request.tokens is None:
                 return _without_limit("tokens")
             if self._spent.tokens + request.tokens > tokens_a_day:
-                amounts = f"{self._spent.tokens:,} of {tokens_a_day:,} tokens", f"{request.tokens:,}"
-                return _used_up(*amounts)
+                return _used_up(f"{self._spent.tokens:,} of {tokens_a_day:,} tokens", f"{request.tokens:,}")
         if cost_a_day is not None:
             if request.cost is None:
                 return _without_limit("cost_usd")
             if self._spent.cost + request.cost > cost_a_day:
-                amounts = f"{_usd(self._spent.cost)} of {_usd(cost_a_day)}", _usd(request.cost)
-                return _used_up(*amounts)
+                spent = f"{dollars_text(self._spent.cost)} of {dollars_text(cost_a_day)}"
+                return _used_up(spent, dollars_text(request.cost))
         return ""
 
     def _why_not_yet(self, ahead: int) -> str:
@@ -244,6 +240,15 @@ class Quota:
             noun = "run waits" if ahead == 1 else "runs wait"
             reason += f", and {ahead:,} {noun} before this one"
         return reason
+
+
+def _reserved_on(day: int, places: Mapping[str, Place]) -> Spending:
+    """Return what the runs of these places that began on a day may spend at most."""
+    total = Spending()
+    for place in places.values():
+        if place.day == day:
+            total = total.plus(place.reserved)
+    return total
 
 
 def _entry_bytes(run: str) -> int:
@@ -266,7 +271,3 @@ def _used_up(spent: str, asked: str) -> str:
         f"the runs of the namespace have used {spent} today, and this one may use {asked}: give it a smaller "
         "--budget, or start it after midnight UTC"
     )
-
-
-def _usd(cost: int) -> str:
-    return f"${dollars(cost):,.2f}"

@@ -6,7 +6,7 @@ from itertools import islice
 
 from sennit.workflows.limits import MAX_QUOTED_PROGRAMS
 from sennit.workflows.plan.compile.graph import Graph
-from sennit.workflows.plan.language.limits import dollars
+from sennit.workflows.plan.language.limits import amount_text
 from sennit.workflows.plan.scheduling.budget import Budget, ledger
 from sennit.workflows.plan.scheduling.ready import missing_calls
 from sennit.workflows.plan.scheduling.state import RunState
@@ -42,8 +42,8 @@ def _quotes_above(graph: Graph, budget: Budget) -> list[str]:
         for name in names:
             guess = getattr(spec.quote, name)
             if guess > budget.limits[name]:
-                takes = _amount(name, guess)
-                has = _amount(name, budget.limits[name])
+                takes = amount_text(name, guess)
+                has = amount_text(name, budget.limits[name])
                 warnings.append(f"`{spec.id}` takes about {takes} by its quote; the budget has {has}")
     return warnings
 
@@ -54,14 +54,8 @@ def _overspent(budget: Budget) -> list[str]:
     for name, limit in budget.limits.items():
         amount = getattr(budget.spent, name)
         if amount > limit:
-            warnings.append(f"the budget was overspent: {_amount(name, amount)} of {_amount(name, limit)}")
+            warnings.append(f"the budget was overspent: {amount_text(name, amount)} of {amount_text(name, limit)}")
     return warnings
-
-
-def _amount(name: str, amount: int) -> str:
-    if name == "cost":
-        return f"${dollars(amount):,.4f}"
-    return f"{amount:,} {name}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,5 +119,17 @@ def limit_fields(amounts: dict[str, int]) -> dict[str, Any]:
     return {name if name != "cost" else "cost_usd": format_amount(name, amount) for name, amount in amounts.items()}
 
 
+def amount_text(name: str, amount: int) -> str:
+    """Return an amount as the scheduler counts it, as people read it. `name` is that of what is counted."""
+    if name == "cost":
+        return f"${dollars(amount):,.4f}"
+    return f"{amount:,} {name}"
+
+
+def dollars_text(cost: int) -> str:
+    """Return an amount of money in dollars and cents."""
+    return f"${dollars(cost):,.2f}"
+
+
 def format_amount(name: str, amount: int) -> int | float:
     return dollars(amount) if name == "cost" else amount

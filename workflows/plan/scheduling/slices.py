@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from heapq import heappop
 from typing import Any
 
-from sennit.workflows.plan.language.limits import NO_USAGE, Usage, format_amount
+from sennit.workflows.plan.language.limits import NO_USAGE, Usage, amount_text
 from sennit.workflows.plan.scheduling.budget import Amounts, Budget, Slice, ledger
 from sennit.workflows.plan.scheduling.events import Outcome
 from sennit.workflows.plan.scheduling.state import DELEGATED, RUNNING, RunState
@@ -108,17 +108,11 @@ def refusal(state: RunState, unit: int) -> str:
 def spent_of(budget: Budget) -> str:
     """Return which limit a slice has reached, and what to do about it; "" if it has reached none."""
     for name in budget.short():
-        used, limit = getattr(budget.spent, name), budget.limits[name]
-        spent = f"has used {_amount(name, used)} of its budget of {_amount(name, limit)}"
+        counted = "model calls" if name == "calls" else name
+        used = amount_text(counted, getattr(budget.spent, name))
+        spent = f"has used {used} of its budget of {amount_text(counted, budget.limits[name])}"
         return f"{spent}: give it more, or catch {BUDGET_EXCEEDED}"
     return ""
-
-
-def _amount(name: str, amount: int) -> str:
-    if name == "cost":
-        return f"${format_amount(name, amount):,.4f}"
-    unit = "model calls" if name == "calls" else name
-    return f"{amount:,} {unit}"
 
 
 # What calls reserve and use.
