@@ -115,7 +115,6 @@ def _follower(entry: Mapping[str, Any], first: str, place: int, probability: flo
         place=place,
         probability=round(probability, 3),
         millis=millis,
-        effect=entry["effect"],
         kind=str(entry.get("resource") or "").partition(":")[0],
         queue=entry["queue"],
         timeout=round(1000 * entry["timeout"]),

@@ -10,11 +10,10 @@ from doubles.plan.samples import stored, tool
 from doubles.stores import new_store
 
 from sennit.activities.nodes.attempts import Attempts
-from sennit.activities.nodes.early import EarlyNote, EarlyOutputs, marker_of
+from sennit.activities.nodes.early import EarlyNote, marker_of
 from sennit.activities.nodes.prefetch import Prefetcher
 from sennit.activities.nodes.runner import NodeRunner
 from sennit.activities.nodes.server_time import millis_now
-from sennit.activities.storage.artifacts import digest_of
 from sennit.activities.storage.learned import LearnedStore
 from sennit.activities.storage.run_context import ArtifactReader, RunContext
 from sennit.activities.toolbox import Registry
@@ -158,7 +157,8 @@ async def test_ten_megabytes_are_not_kept(tmp_path: Path) -> None:
     assert "at most 1,048,576 are kept" in (await bench.early()).problem
 
 
-async def test_a_call_that_hangs_is_given_up_and_held_up_nobody_for_long(tmp_path: Path) -> None:
+async def real_beside_a_hanging_one(tmp_path: Path, answer: str, **prepared: Any) -> tuple[Any, str]:
+    """Return what a real call gives while the same call hangs that was made early, and whose output it has taken."""
     called = 0
 
     async def fetch(path: str) -> str:
@@ -166,17 +166,21 @@ async def test_a_call_that_hangs_is_given_up_and_held_up_nobody_for_long(tmp_pat
         called += 1
         if called == 1:
             await asyncio.Event().wait()
-        return f"it is {path}"
+        return answer + path
 
     bench = Bench(tmp_path, fetch=fetch)
-    await bench.prepare()
+    await bench.prepare(**prepared)
     hanging = asyncio.create_task(bench.early(usual=1))
     while not called:
         await asyncio.sleep(0.01)
     reply = await bench.real()
-    assert (await bench.value(reply), reply.early) == ("it is a.txt", "")
     hanging.cancel()
     await asyncio.gather(hanging, return_exceptions=True)
+    return await bench.value(reply), reply.early
+
+
+async def test_a_call_that_hangs_is_given_up_and_held_up_nobody_for_long(tmp_path: Path) -> None:
+    assert await real_beside_a_hanging_one(tmp_path, "it is ") == ("it is a.txt", "")
 
 
 async def test_a_real_call_waits_for_the_same_call_that_is_under_way(tmp_path: Path) -> None:
@@ -220,73 +224,4 @@ async def test_an_output_that_has_grown_old_while_the_real_call_waited_for_a_wor
 
 async def test_a_real_call_has_all_its_time_behind_a_wait_for_one_that_hangs(tmp_path: Path) -> None:
     """It waits for longer than it may take by itself."""
-    count = 0
-
-    async def fetch(path: str) -> str:
-        nonlocal count
-        count += 1
-        if count == 1:
-            await asyncio.Event().wait()
-        return path
-
-    bench = Bench(tmp_path, fetch=fetch)
-    await bench.prepare(timeout="500ms")
-    hanging = asyncio.create_task(bench.early(usual=1))
-    while not count:
-        await asyncio.sleep(0.01)
-    reply = await bench.real()
-    assert (await bench.value(reply), reply.early) == ("a.txt", "")
-    hanging.cancel()
-    await asyncio.gather(hanging, return_exceptions=True)
-
-
-@pytest.mark.parametrize("left", [b"", b"{", b'{"key": 1}', b"not json"])
-async def test_a_note_that_is_cut_off_is_none(bench: Bench, left: bytes) -> None:
-    await bench.early()
-    await bench.store.replace_marker(PREFIX, marker_of("chain/1"), left)
-    assert (await bench.real()).early == ""
-
-
-async def test_an_output_that_is_gone_is_called_for(bench: Bench) -> None:
-    await bench.early()
-    await bench.store.delete(PREFIX, [digest_of(b'"brief of a.txt"')])
-    reply = await bench.real()
-    assert (await bench.value(reply), reply.early) == ("brief of a.txt", "")
-
-
-async def test_a_second_attempt_calls_itself(bench: Bench) -> None:
-    await bench.early()
-    assert (await bench.real(attempt=2)).early == ""
-
-
-async def test_a_tool_with_another_schema_than_the_run_began_with_is_not_called_early(tmp_path: Path) -> None:
-    bench = Bench(tmp_path)
-    entries = bench.registry.catalogue()
-    await bench.prepare(catalogue=[{**each, "schema": {"type": "object"}} for each in entries])
-    assert "another tool" in (await bench.early()).problem
-    assert bench.called == []
-
-
-async def test_a_write_is_never_called_early_whatever_somebody_sends(tmp_path: Path) -> None:
-    bench = Bench(tmp_path)
-
-    async def save(path: str) -> str:
-        bench.called.append(f"save {path}")
-        return path
-
-    bench.register(save, effect="write")
-    await bench.prepare()
-    assert "more than read" in (await bench.early(tool="save")).problem
-    assert bench.called == []
-
-
-async def test_the_call_of_a_branch_is_bound_as_the_node_says(bench: Bench) -> None:
-    call = PrefetchCall(
-        run="run", plan=bench.plan, nodes=("n2",), refs={"n1": bench.looked}, name="chain/1", tool="fetch", usual=1_000
-    )
-    assert await bench.prefetcher.make(PREFIX, call, Attempts(1, 0)) == PrefetchReply()
-    assert (await bench.real()).early == "chain/1"
-
-
-async def test_nothing_is_taken_where_the_name_is_unknown(tmp_path: Path) -> None:
-    assert await EarlyOutputs(new_store(tmp_path)).take(PREFIX, ("chain/9",), "k" * 40) is None
+    assert await real_beside_a_hanging_one(tmp_path, "", timeout="500ms") == ("a.txt", "")

@@ -1,7 +1,5 @@
 """Calls that usually follow another, as a run is told of them: by names and numbers, without any value."""
 
-from typing import Literal
-
 from pydantic import Field
 
 from sennit.workflows.plan.figures.speculated import Speculated
@@ -21,7 +19,6 @@ class Follower(Frozen):
     probability: float = Field(ge=0, le=1)
     millis: int = Field(default=0, ge=0)
     """How long the second call usually takes."""
-    effect: Literal["pure", "read"] = "read"
     kind: str = ""
     queue: str
     timeout: int = Field(gt=0)

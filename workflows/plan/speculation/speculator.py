@@ -31,9 +31,6 @@ from sennit.workflows.plan.speculation.follower import Follower, PastSpeculation
 from sennit.workflows.plan.speculation.limits import MAX_LIVE, MAX_WALKED, SHARE, SLOW_MILLIS, THRESHOLD
 from sennit.workflows.plan.speculation.writes import ANYTHING, WritesUnderWay, conflicts, resource_kinds
 
-BRANCH: float = 0.5
-"""The probability of a branch, of which nobody knows whether its condition will hold."""
-
 
 @dataclass(slots=True)
 class EarlyCall:
@@ -230,7 +227,7 @@ class Speculator:
             expected: list[EarlyCall] = []
             if unit >= 0:
                 expected += self._followers(state, unit)
-            if self.speculation.branches and THRESHOLD <= BRANCH:
+            if self.speculation.branches:
                 expected += self._branches(state, unit)
             for call in expected:
                 if self._may_begin(state, call):
