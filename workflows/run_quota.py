@@ -133,8 +133,9 @@ class RunQuota:
             self._quota.give_back(first_run, None)
 
     async def _call(self, request: PlaceRequest) -> None:
-        """Tell a run that there is a place now. A run that does not hear this asks again by itself. Of a run that is over
-        the quota learns when it looks.
+        """Tell a run that there is a place now. A run that does not hear this asks again by itself.
+
+        The quota learns of runs that are over when it looks.
         """
         try:
             await workflow.get_external_workflow_handle(request.run).signal(PLACE_SIGNAL)
