@@ -23,6 +23,7 @@ from sennit.workflows.plan.language.conditions import ConditionError
 from sennit.workflows.plan.language.facts import FactTooLarge
 from sennit.workflows.plan.language.references import BindError
 from sennit.workflows.plan.limits import MAX_UNITS
+from sennit.workflows.plan.scheduling.call_names import unit_called
 from sennit.workflows.plan.scheduling.events import (
     End,
     Event,
@@ -32,7 +33,6 @@ from sennit.workflows.plan.scheduling.events import (
     TimeAdvanced,
 )
 from sennit.workflows.plan.scheduling.joins import is_open
-from sennit.workflows.plan.scheduling.programs import unit_called
 from sennit.workflows.plan.scheduling.state import RUNNING, RunState
 from sennit.workflows.plan.scheduling.step import step
 from sennit.workflows.run.outcomes import advance_of, failed_outcome, outcome_of

@@ -30,9 +30,10 @@ from sennit.workflows.messages.node_calls import (
 from sennit.workflows.plan.language.limits import limit_fields
 from sennit.workflows.plan.language.summary import for_bar
 from sennit.workflows.plan.limits import MAX_TASK_BYTES
+from sennit.workflows.plan.scheduling.call_names import name_of
 from sennit.workflows.plan.scheduling.completion import may_write
 from sennit.workflows.plan.scheduling.events import Event, InputsRead, NodeEnded, Outcome, Start
-from sennit.workflows.plan.scheduling.programs import advance_number, last_told, name_of
+from sennit.workflows.plan.scheduling.programs import advance_number, last_told
 from sennit.workflows.plan.scheduling.ready import grant, in_place
 from sennit.workflows.plan.scheduling.slices import left_in_tasks, left_of
 from sennit.workflows.plan.scheduling.state import RUNNING, RunState

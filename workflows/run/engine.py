@@ -27,6 +27,7 @@ from sennit.workflows.plan.figures.speculated import Speculated
 from sennit.workflows.plan.fusion.rules import Timings
 from sennit.workflows.plan.language.limits import NO_USAGE, Limits
 from sennit.workflows.plan.limits import FEWER_AGENTS_BELOW, MAX_MAPPED_AGENTS, MAX_UNITS
+from sennit.workflows.plan.scheduling.call_names import unit_called
 from sennit.workflows.plan.scheduling.events import (
     BudgetRaised,
     Cancel,
@@ -51,7 +52,7 @@ from sennit.workflows.plan.scheduling.events import (
     TimeAdvanced,
     Written,
 )
-from sennit.workflows.plan.scheduling.programs import known_as, log_name, unit_called
+from sennit.workflows.plan.scheduling.programs import known_as, log_name
 from sennit.workflows.plan.scheduling.snapshot import load
 from sennit.workflows.plan.scheduling.state import RUNNING, RunState
 from sennit.workflows.plan.scheduling.step import step, unit_of

@@ -34,9 +34,9 @@ from sennit.workflows.plan.compile.execution_plan import ExecutionPlan, NodeSpec
 from sennit.workflows.plan.compile.graph import Graph
 from sennit.workflows.plan.compile.page import attach, check_places, parse_page
 from sennit.workflows.plan.language.limits import NO_USAGE, Usage
+from sennit.workflows.plan.scheduling.call_names import unit_called
 from sennit.workflows.plan.scheduling.completion import LOST, NOT_WRITTEN, UNKNOWN_OUTCOME
 from sennit.workflows.plan.scheduling.events import NodeEnded, Outcome, ProgramAdvanced
-from sennit.workflows.plan.scheduling.programs import unit_called
 from sennit.workflows.plan.scheduling.state import RunState
 
 

@@ -20,8 +20,9 @@ from sennit.workflows.messages.node_calls import (
     WriteNodeCall,
 )
 from sennit.workflows.plan.compile.execution_plan import NodeSpec
+from sennit.workflows.plan.scheduling.call_names import name_of
 from sennit.workflows.plan.scheduling.joins import lost, makers, manifest
-from sennit.workflows.plan.scheduling.programs import beginning, name_of
+from sennit.workflows.plan.scheduling.programs import beginning
 from sennit.workflows.plan.scheduling.session import Session
 from sennit.workflows.plan.scheduling.state import SUCCEEDED, RunState
 

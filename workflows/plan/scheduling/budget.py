@@ -27,6 +27,11 @@ class Amounts:
     calls: int = 0
     nodes: int = 0
 
+    @classmethod
+    def of(cls, usage: Usage, nodes: int = 0) -> "Amounts":
+        """Return what model calls have used, with so many nodes."""
+        return cls(usage.tokens, usage.cost, usage.calls, nodes)
+
     def add(self, other: "Amounts", sign: int = 1) -> None:
         """Add, or with -1 take away."""
         for item in fields(self):
@@ -98,7 +103,7 @@ class Budget:
         if usage is None:
             reserved = self.reserved.get(unit, Amounts())
             return reserved if ends else replace(reserved, nodes=0)
-        return Amounts(usage.tokens, usage.cost, usage.calls, int(ends))  # it is one node, however often it starts
+        return Amounts.of(usage, int(ends))  # it is one node, however often it starts
 
     def lacks(self, wanted: Amounts) -> str:
         """Return the first limit that does not allow a start with this estimate now; "" if all do."""
@@ -142,7 +147,9 @@ class Budget:
         wanted = self.late.pop((unit, generation), None)
         if wanted is not None:
             self.held.add(wanted, -1)
-            used = Amounts(usage.tokens, usage.cost, usage.calls, wanted.nodes) if usage is not None else wanted
+            used = wanted
+            if usage is not None:
+                used = Amounts.of(usage, wanted.nodes)
             self.spent.add(used)
 
     def share(self, unit: int, parts: int) -> dict[str, int]:

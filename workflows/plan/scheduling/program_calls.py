@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from sennit.workflows.plan.compile.execution_plan import NodeSpec
 from sennit.workflows.plan.scheduling import ready, reset, slices
 from sennit.workflows.plan.scheduling.budget import Amounts
+from sennit.workflows.plan.scheduling.call_names import unit_called
 from sennit.workflows.plan.scheduling.cancellation import NOT_MADE, give_up
 from sennit.workflows.plan.scheduling.events import Outcome, ProgramAdvanced, TaskNews
 from sennit.workflows.plan.scheduling.programs import (
@@ -13,7 +14,6 @@ from sennit.workflows.plan.scheduling.programs import (
     hear,
     known_as,
     tell,
-    unit_called,
     wake,
 )
 from sennit.workflows.plan.scheduling.session import Advance

@@ -110,9 +110,10 @@ def go_back_to(state: RunState, program: int, number: int) -> None:
     """
     session = state.sessions[program]
     session.go_back(number)
-    has_slices = bool(state.slices)
+    if not state.slices:
+        return
     waiting = slices.close(state, program)
-    for call in session.calls if has_slices else ():
+    for call in session.calls:
         enter_slices(state, call)
     for unit in waiting:
         if slices.call_of(state, unit) in session.calls:
@@ -127,7 +128,9 @@ def enter_slices(state: RunState, call: int) -> None:
     runs.
     """
     slices.enter(state, call)
-    for unit in slices.with_turns(state, call) if state.slices else ():
+    if not state.slices:
+        return
+    for unit in slices.with_turns(state, call):
         if state.status[unit] == RUNNING and state.kind_of(unit) in slices.PAID_KINDS:
             ready.reserve_in_slices(state, unit)
 
@@ -174,14 +177,6 @@ def log_name(state: RunState, unit: int) -> str:
 # What is known of calls.
 
 
-def unit_called(state: RunState, program: int, name: str) -> int:
-    """Return the unit that the script of a program calls so; -1 if there is none."""
-    unit = state.sessions[program].units.get(name)
-    if unit is None:
-        unit = state.graph.by_id.get(name, -1)
-    return unit
-
-
 def known_as(state: RunState, spec: NodeSpec) -> int:
     """Return the unit that takes the place of a call of a script, because the program has made that call before; or -1.
 
@@ -195,11 +190,6 @@ def known_as(state: RunState, spec: NodeSpec) -> int:
     if is_asked or status in (FAILED, CANCELLED):
         return -1
     return known
-
-
-def name_of(state: RunState, program: int, call: int) -> str:
-    """Return what the script of a program calls a unit: its id, unless the script has taken the unit over."""
-    return state.sessions[program].names.get(call, state.graph.specs[call].id)
 
 
 def is_left_behind(state: RunState, node: int) -> bool:

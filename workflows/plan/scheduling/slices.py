@@ -12,11 +12,13 @@ when a program goes back, the sums are made anew, and a call that the script tak
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from heapq import heappop
 from typing import Any
 
 from sennit.workflows.plan.language.limits import NO_USAGE, Usage, amount_text
 from sennit.workflows.plan.scheduling.budget import Amounts, Budget, Slice, ledger
+from sennit.workflows.plan.scheduling.call_names import unit_called
 from sennit.workflows.plan.scheduling.events import Outcome
 from sennit.workflows.plan.scheduling.state import DELEGATED, RUNNING, RunState
 
@@ -41,7 +43,7 @@ def holders_of(state: RunState, unit: int) -> list[int]:
     while holder >= 0:
         if holder in state.slices:
             found.append(holder)
-        holder = _task_called(state, holder, graph.specs[holder].slice_of)
+        holder = unit_called(state, graph.caller_of(holder), graph.specs[holder].slice_of)
     return found
 
 
@@ -75,14 +77,6 @@ def left_in_tasks(state: RunState, program: int) -> dict[str, dict[str, int]]:
             task = state.sessions[program].names.get(holder, spec.id)
             found[task] = {name: its.budget.left(name) for name in its.budget.limits}
     return found
-
-
-def _task_called(state: RunState, call: int, name: str) -> int:
-    """Return the task that the script which makes a call calls so; -1 if there is none."""
-    session = state.sessions.get(state.graph.caller_of(call))
-    if session is not None and name in session.units:
-        return session.units[name]
-    return state.graph.by_id.get(name, -1)
 
 
 def ledger_of(state: RunState, unit: int) -> dict[str, dict[str, Any]]:
@@ -123,9 +117,11 @@ def settle(state: RunState, unit: int, outcome: Outcome | None) -> None:
     fork has taken over counts with what the run before has paid for it.
     """
     for each in slices_of(state, unit):
-        used = each.budget.used(unit, outcome) if outcome is not None else None
-        if used is not None and outcome is not None:
-            used.add(_amounts(outcome.paid))
+        if outcome is None:
+            each.budget.settle(unit, None)
+            continue
+        used = replace(each.budget.used(unit, outcome))  # what is reserved is settled as it is
+        used.add(Amounts.of(outcome.paid))
         each.budget.settle(unit, used)
 
 
@@ -139,7 +135,7 @@ def settle_late(state: RunState, unit: int, generation: int, usage: Usage | None
         if (unit, generation) in each.budget.late:
             each.budget.settle_late(unit, generation, usage)
         elif usage is not None and _is_owed_to(state, each, unit, generation):
-            each.budget.spent.add(_amounts(usage))
+            each.budget.spent.add(Amounts.of(usage))
 
 
 def _is_owed_to(state: RunState, opened: Slice, unit: int, generation: int) -> bool:
@@ -187,13 +183,9 @@ def enter(state: RunState, unit: int) -> None:
     for each in with_turns(state, unit):
         used = state.used.get(each, NO_USAGE).plus(state.paid.get(each, NO_USAGE))
         for its in slices_of(state, each):
-            its.budget.spent.add(_amounts(used))
+            its.budget.spent.add(Amounts.of(used))
             if used.tokens:
                 its.budget.seen += used.calls
-
-
-def _amounts(usage: Usage) -> Amounts:
-    return Amounts(usage.tokens, usage.cost, usage.calls)
 
 
 def close(state: RunState, program: int) -> list[int]:

@@ -28,6 +28,7 @@ from sennit.workflows.plan.scheduling import (
     termination,
 )
 from sennit.workflows.plan.scheduling.budget import Amounts, Budget
+from sennit.workflows.plan.scheduling.call_names import unit_called
 from sennit.workflows.plan.scheduling.events import (
     Answered,
     ApprovalDecided,
@@ -355,7 +356,7 @@ def _raise_budget(state: RunState, event: BudgetRaised) -> None:
 
 def _charge(state: RunState, event: CostCharged) -> None:
     if state.budget is not None:
-        state.budget.spent.add(Amounts(event.usage.tokens, event.usage.cost, event.usage.calls))
+        state.budget.spent.add(Amounts.of(event.usage))
 
 
 def _append(state: RunState, event: NodesAppended) -> None:
@@ -372,7 +373,7 @@ def _advance(state: RunState, event: ProgramAdvanced) -> None:
     program_calls.append(state, event)
     _end_node(state, event.ended)
     for name, outcome in event.ends:
-        unit = programs.unit_called(state, program, name)
+        unit = unit_called(state, program, name)
         _end_node(state, NodeEnded(unit, state.generation[unit], outcome))
     if event.end is None:
         program_calls.settle(state, program)

@@ -13,6 +13,7 @@ from sennit.workflows.messages.contracts import NodeError, NodeReply
 from sennit.workflows.plan.compile.execution_plan import ExecutionPlan, NodeSpec
 from sennit.workflows.plan.compile.graph import Graph
 from sennit.workflows.plan.language.packing import pack, unpack
+from sennit.workflows.plan.scheduling.call_names import name_of, unit_called
 from sennit.workflows.plan.scheduling.events import (
     Answered,
     Cancel,
@@ -37,8 +38,6 @@ from sennit.workflows.plan.scheduling.programs import (
     advance_number,
     beginning,
     is_left_behind,
-    name_of,
-    unit_called,
 )
 from sennit.workflows.plan.scheduling.retry import is_passed
 from sennit.workflows.plan.scheduling.snapshot import dump, load

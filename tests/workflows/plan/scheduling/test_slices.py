@@ -9,6 +9,7 @@ from doubles.plan.pages import added, advanced, begun, paged, restored
 from sennit.workflows.plan.compile.execution_plan import NodeSpec
 from sennit.workflows.plan.language.limits import NO_USAGE, Usage
 from sennit.workflows.plan.scheduling.budget import Budget
+from sennit.workflows.plan.scheduling.call_names import unit_called
 from sennit.workflows.plan.scheduling.events import (
     Cancel,
     Decision,
@@ -20,7 +21,6 @@ from sennit.workflows.plan.scheduling.events import (
     Start,
     TaskNews,
 )
-from sennit.workflows.plan.scheduling.programs import unit_called
 from sennit.workflows.plan.scheduling.ready import grant
 from sennit.workflows.plan.scheduling.slices import left_in_tasks, left_of
 from sennit.workflows.plan.scheduling.state import CANCELLED, FAILED, RUNNING, SUCCEEDED, RunState
