@@ -80,6 +80,7 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         self._engine: Engine | None = None
         self._status_without_engine: RunStatus = "running"
         self._planner: asyncio.Task[Engine] | None = None
+        self._signals = []
         self._takes_drafts = True  # until the whole plan is being checked
         self._drafts = PlanDrafts()
         self._answer_ref = ""  # of the whole answer, if that was cut
@@ -262,6 +263,9 @@ class AgentRun(UpdateHandlers, QueryHandlers):
     @workflow.signal(name="plan_draft", description="The beginning of a plan, from the planner that writes it")
     def plan_draft(self, request: Any = None, *more: Any) -> None:
         """Start on the beginning of a plan. Ignores what is no such thing, comes late, or is from another attempt."""
+        self._behind_updates(lambda: self._take_draft(request, *more))
+
+    def _take_draft(self, request: Any = None, *more: Any) -> None:
         if self._request is None or self._planner is None or self._planner.done() or not self._takes_drafts:
             return
         page = self._drafts.take(self._setup.run_prefix, request, *more)
@@ -278,25 +282,28 @@ class AgentRun(UpdateHandlers, QueryHandlers):
     )
     def group_progress(self, request: Any = None, *more: Any) -> None:
         """Go on behind what has ended. Ignores what is no such thing, comes late, or is from another attempt."""
+        self._behind_updates(lambda: self._take_progress(request, *more))
+
+    def _take_progress(self, request: Any = None, *more: Any) -> None:
         if self._engine is not None:
             self._engine.dispatcher.tell(request, *more)
 
     @workflow.signal(name="subagent_status", description="What a sub-agent of this run waits for, from that sub-agent")
     def subagent_status(self, request: Any = None, *more: Any) -> None:
         """Show what a sub-agent waits for. Ignores what is no such thing, comes late, or is from no sub-agent."""
-        self._subagent_status.receive(request, *more)
+        self._behind_updates(lambda: self._subagent_status.receive(request, *more))
 
     @workflow.signal(name=PLACE_SIGNAL, description="There is a place for this run in the quota of its namespace")
     def place_free(self, request: Any = None, *more: Any) -> None:
         """Have a run that waits for its place ask for it again. Ignores any input."""
         del request, more
-        self._place.call()
+        self._behind_updates(self._place.call)
 
     @workflow.signal(name="upgrade", description="Move to the current version of the workers as soon as nothing runs")
     def upgrade(self, request: Any = None, *more: Any) -> None:
         """Wake a run that waits: it learns with its next task that another version is current. Ignores any input."""
         del request, more
-        self._wake()
+        self._behind_updates(self._wake)
 
     def _wake(self) -> None:
         if self._engine is not None:

@@ -23,7 +23,7 @@ from sennit.workflows.run.queries import HELP
 
 Commands = tuple[str, ...]
 """What a workflow task writes, as a replay compares it with the history: kinds and names, and no arguments."""
-UPDATE, SEED, CANCEL = "do_update", "update_random_seed", "cancel_workflow"
+UPDATE, SIGNAL, SEED, CANCEL = "do_update", "signal_workflow", "update_random_seed", "cancel_workflow"
 
 
 @dataclass
@@ -174,23 +174,48 @@ async def check_joins(run: Recorded, chance: Random) -> None:
 
 async def check_reset(run: Recorded, place: int) -> None:
     """Check a reset to a task: the worker that goes on, which does not know the run, may have joined it with the one
-    before, and a replay may not.
+    before, and a replay may not. What signals the run has got later, the server may give it again.
     """
-    tasks = [*run.tasks[:place], with_reset(run.tasks[place], place)]
+    later = signals_from(run, place + 1)
+    await _check_reset(run, place, run.tasks[place])
+    if later:
+        await _check_reset(run, place, with_jobs(run.tasks[place], *later))
+
+
+async def check_update_again(run: Recorded, place: int) -> None:
+    """Check a reset to a task that an update has begun in place of this one, with the signals from here on."""
+    task = WorkflowActivation(run_id=run.tasks[place].run_id, history_length=run.tasks[place].history_length)
+    task.timestamp.CopyFrom(run.tasks[place].timestamp)
+    update = WorkflowActivationJob()
+    update.do_update.name = update.do_update.id = update.do_update.protocol_instance_id = "finish"
+    await _check_reset(run, place, with_jobs(task, update, *signals_from(run, place)))
+
+
+async def _check_reset(run: Recorded, place: int, task: WorkflowActivation) -> None:
+    reset = WorkflowActivationJob()
+    reset.update_random_seed.randomness_seed = place
+    tasks = [*run.tasks[:place], with_jobs(task, reset)]
     apart = await played(run, tasks)
-    together, places = joined(tasks, lambda each: each == place - 1 and not apart[each])
-    assert await played(run, together) == [apart[each] for each in places], f"reset to task {place}"
     assert apart[-1], "the task of a reset writes a command, so that its time is its own"
+    if joins_with_next(apart, tasks, place - 1):
+        together, places = joined(tasks, lambda each: each == place - 1)
+        assert await played(run, together) == [apart[each] for each in places], f"reset to task {place}"
+
+
+def signals_from(run: Recorded, place: int) -> list[WorkflowActivationJob]:
+    """Return the signals that a run has got in this task and later."""
+    return [job for task in run.tasks[place:] for job in task.jobs if job.WhichOneof("variant") == SIGNAL]
 
 
 def joins_with_next(before: Sequence[Commands], tasks: Sequence[WorkflowActivation], place: int) -> bool:
     """Whether a replay may take this task together with the next one, or a worker after a reset may: it writes no
-    command, and only a person or a reset has begun the next one.
+    command, and an update has begun the next one. The server writes anything else between the two, which keeps them
+    apart; a signal comes with the update only when the server gives it again after a reset.
     """
     if place + 1 >= len(tasks) or before[place]:
         return False
     following = kinds_in(tasks[place + 1])
-    return SEED in following or set(following) == {UPDATE}
+    return UPDATE in following and (SEED in following or set(following) == {UPDATE})
 
 
 def joined(
@@ -214,9 +239,9 @@ def joined(
     return found, places
 
 
-def with_reset(task: WorkflowActivation, seed: int) -> WorkflowActivation:
-    """Return the task as a worker takes it after a reset to it."""
+def with_jobs(task: WorkflowActivation, *more: WorkflowActivationJob) -> WorkflowActivation:
+    """Return a task that brings the run more."""
     found = WorkflowActivation()
     found.CopyFrom(task)
-    found.jobs.add().update_random_seed.randomness_seed = seed
+    found.jobs.extend(more)
     return found

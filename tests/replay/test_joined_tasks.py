@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from doubles.activations import CANCEL, check_reset, kinds_in, played, recorded_from
+from doubles.activations import CANCEL, check_reset, check_update_again, kinds_in, played, recorded_from
 from replay.test_replay import HISTORIES, as_recorded, saved
 
 
@@ -24,3 +24,13 @@ async def test_a_task_without_commands_decides_nothing_for_the_next_one_after_a_
         for place in range(1, len(run.tasks)):
             if CANCEL not in kinds_in(run.tasks[place]):
                 await check_reset(run, place)
+
+
+@pytest.mark.parametrize("path", HISTORIES, ids=lambda path: path.stem)
+async def test_signals_that_come_again_with_an_update_wait_for_what_had_ended_before_it(path: Path) -> None:
+    """The SDK has signals heard first. After a reset to the task of an update, the server gives both again."""
+    with as_recorded(path):
+        run = await recorded_from(saved(path))
+        for place in range(1, len(run.tasks)):
+            if not run.commands[place - 1] and CANCEL not in kinds_in(run.tasks[place]):
+                await check_update_again(run, place)

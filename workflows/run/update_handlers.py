@@ -1,7 +1,7 @@
 """The updates that people send to a run: each is refused with a sentence or carried out."""
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -53,9 +53,29 @@ class UpdateHandlers:
     _journal: Journal
     _edits_plan = False
     """Whether a worker checks a plan that is to take the place of the one that waits."""
+    _updates_due = 0
+    """How many updates wait for the task in which they are applied."""
+    _signals: list[Callable[[], None]]
+    """What signals have brought meanwhile."""
 
     @abstractmethod
     def _rewrite(self, words: str) -> None: ...
+
+    def _behind_updates(self, take: Callable[[], None]) -> None:
+        """Take a signal: now, or as late as the updates that have come before it.
+
+        After a reset the server gives an update again, and then the signals that came later. The worker may have joined
+        their task with the one before, and the SDK has signals heard before anything that ended there.
+        """
+        self._signals.append(take)
+        self._take_signals()
+
+    def _take_signals(self) -> None:
+        if self._updates_due:
+            return
+        signals, self._signals = self._signals, []
+        for take in signals:
+            take()
 
     @workflow.update(dynamic=True)
     def other(self, name: str, args: Sequence[RawValue]) -> str:
@@ -93,7 +113,10 @@ class UpdateHandlers:
         A replay may merge the task that admitted it with the one before. Applied at once, the update would then run
         before the ends of nodes that the earlier task processed.
         """
+        self._updates_due += 1
         await workflow.sleep(timedelta(milliseconds=1), summary=f"{update.name} after what ended before it")
+        self._updates_due -= 1
+        self._take_signals()
         confirmation = self._decide_on_outage(update)
         if confirmation:
             return confirmation
