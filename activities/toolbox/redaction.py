@@ -120,7 +120,9 @@ def _current_redactor() -> "Redactor":
     global _current
     variables = vars(os.environ)["_data"]  # encoded: to decode them all would take longer than to mask a usual result
     if _current is None or _current[0] != variables or _current[1] != _changes:
-        _current = dict(variables), _changes, Redactor(os.environ, tuple(_remembered))
+        seen = dict(variables)  # in one step: another thread may set a variable while these are read
+        env = {os.fsdecode(name): os.fsdecode(value) for name, value in seen.items()}
+        _current = seen, _changes, Redactor(env, tuple(_remembered))
     return _current[2]
 
 

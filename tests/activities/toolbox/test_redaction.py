@@ -2,6 +2,7 @@
 
 import html
 import json
+import os
 import re
 from base64 import b64encode, urlsafe_b64encode
 from urllib.parse import quote, quote_plus
@@ -10,8 +11,8 @@ import pytest
 
 from sennit.activities.nodes.error_mapping import failure
 from sennit.activities.providers.model import ProviderError
-from sennit.activities.toolbox import ToolError
-from sennit.activities.toolbox.redaction import MASK, Redactor, mask, remember
+from sennit.activities.toolbox import ToolError, redaction
+from sennit.activities.toolbox.redaction import MASK, Redactor, mask, redact, remember
 
 SECRET = 'sk-"quoted"\\and-long'
 
@@ -223,3 +224,15 @@ def test_a_key_of_several_lines_is_masked_line_by_line() -> None:
     for line in lines[:2]:
         assert redactor.clean(f"  {line}\n") == f"  {MASK}\n"
     assert redactor.clean("-----BEGIN PRIVATE KEY-----") == "-----BEGIN PRIVATE KEY-----"
+
+
+def test_a_variable_may_vanish_while_variables_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another thread may have taken it away."""
+    monkeypatch.setenv("SENNIT_TEST_VANISHES", "value")
+
+    def vanish(_: str) -> bool:
+        os.environ.pop("SENNIT_TEST_VANISHES", None)
+        return False
+
+    monkeypatch.setattr(redaction, "is_secret_name", vanish)
+    assert redact("a message") == "a message"
