@@ -32,7 +32,13 @@ settings.load_profile("sennit")  # a busy machine fails no test
 
 Plan = dict[str, Any]
 BROWSER = "tests/ui/"
-LONGEST = (BROWSER, "tests/chaos/", "tests/starter/dev/", "tests/workflows/test_programs.py")
+LONGEST = (
+    BROWSER,
+    "tests/activities/test_event_loop_lag.py",
+    "tests/chaos/",
+    "tests/starter/dev/",
+    "tests/workflows/test_programs.py",
+)
 """What one process is busy with for longest: begun last, it would keep the others waiting at the end."""
 SERVERS = frozenset(("dev_server", "server_address"))
 """Fixtures of a server that tests share: who asks for one is marked. A test with a server of its own says so itself."""
