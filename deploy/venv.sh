@@ -2,7 +2,7 @@
 # Makes .venv hold what requirements.lock pins and nothing else, with Sennit itself installed editable.
 # Does nothing when it already does: the two stamps hold the digests of what it was made from and are written last, so
 # an interrupted run is simply done again. A change of pyproject.toml alone installs Sennit again and nothing else.
-# PYTHON=... chooses the interpreter (3.11 to 3.13).
+# PYTHON=... chooses the interpreter (3.11 to 3.14).
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -17,7 +17,7 @@ lacks_venv() {
 }
 
 supported() { # a version manager may put commands on PATH that exist and fail: only running one tells
-    "$1" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' >/dev/null 2>&1
+    "$1" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 14))' >/dev/null 2>&1
 }
 
 complete() {
@@ -26,13 +26,13 @@ complete() {
 
 choose_python() {
     if [ -n "${PYTHON:-}" ]; then
-        supported "$PYTHON" || fail "PYTHON=$PYTHON does not run or is not Python 3.11, 3.12 or 3.13"
+        supported "$PYTHON" || fail "PYTHON=$PYTHON does not run or is not Python 3.11 to 3.14"
         complete "$PYTHON" || lacks_venv "$PYTHON"
         python=$PYTHON
         return
     fi
     incomplete=
-    for candidate in python3.13 python3.12 python3.11 python3; do
+    for candidate in python3.14 python3.13 python3.12 python3.11 python3; do
         supported "$candidate" || continue
         if complete "$candidate"; then
             python=$candidate
@@ -41,7 +41,7 @@ choose_python() {
         if [ -z "$incomplete" ]; then incomplete=$candidate; fi
     done
     if [ -n "$incomplete" ]; then lacks_venv "$incomplete"; fi
-    fail "Sennit needs Python 3.11, 3.12 or 3.13 and found none on PATH; install one or name it: make PYTHON=/path/to/python"
+    fail "Sennit needs Python 3.11 to 3.14 and found none on PATH; install one or name it: make PYTHON=/path/to/python"
 }
 
 digest() { # of a file and this directory: a moved checkout needs a new .venv

@@ -5,7 +5,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-VERSIONS = ("3.11", "3.12", "3.13")
+VERSIONS = ("3.11", "3.12", "3.13", "3.14")
 
 
 def python_of(version: str, needs: str = "ensurepip, venv") -> str | None:

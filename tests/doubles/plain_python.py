@@ -26,6 +26,8 @@ from doubles.small_world import FAILURES, World
 
 BEGAN = dt.datetime(2026, 1, 1, tzinfo=dt.timezone.utc)  # noqa: UP017 - as in any Python
 FILE = "script"
+MODULE = "__program__"
+"""What the module of a script is called, which Python 3.14 names with its classes."""
 
 
 class Clock(asyncio.SelectorEventLoop):
@@ -79,7 +81,7 @@ def message_of(error: BaseException) -> str:
 
 def loaded(script: str, world: World, loop: Clock) -> dict[str, Any]:
     """Return the names of a script whose top has run."""
-    module = types.ModuleType("script")
+    module = types.ModuleType(MODULE)
     sys.modules["script"] = module
     names = module.__dict__
     failures = {failure.__name__: type(failure.__name__, (RuntimeError,), {}) for failure in FAILURES}

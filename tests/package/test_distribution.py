@@ -70,8 +70,8 @@ def test_the_metadata_says_who_made_it_and_what_it_is(metadata: Message) -> None
     found = metadata.get_all("Classifier") or []
     assert "Typing :: Typed" in found
     versions = [name.rpartition(" ")[2] for name in found if name.startswith("Programming Language :: Python :: 3.")]
-    assert versions == ["3.11", "3.12", "3.13"]
-    assert metadata["Requires-Python"] == f"<3.14,>={versions[0]}"
+    assert versions == ["3.11", "3.12", "3.13", "3.14"]
+    assert metadata["Requires-Python"] == f"<3.15,>={versions[0]}"
     assert metadata["License-Expression"] == "Apache-2.0"
 
 
