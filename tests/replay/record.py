@@ -19,11 +19,12 @@ from typing import Any
 from doubles.local_workers import serving
 from doubles.runs import approve, call, until
 from doubles.stores import store_in
-from temporalio.client import Client, WorkflowFailureError, WorkflowHandle
+from temporalio.client import Client, WorkflowExecutionStatus, WorkflowFailureError, WorkflowHandle
 
 from sennit.activities.definitions import Activities, WorkerPaths
 from sennit.activities.llm.models import Models
 from sennit.activities.providers.settings import ModelSettings
+from sennit.activities.runs.quota import QuotaRule, quota_limits
 from sennit.activities.toolbox import load_tools
 from sennit.starter.dev.binary import obtain
 from sennit.starter.dev.server import DevServer
@@ -31,9 +32,11 @@ from sennit.testing.model_rules import Call, Reply
 from sennit.testing.models import ModelServer, model_server
 from sennit.workflows.messages import queues
 from sennit.workflows.messages.converter import connect
+from sennit.workflows.messages.quota import QUOTA_ID
 from sennit.workflows.run import drain
 
 HISTORIES = Path(__file__).parent / "histories"
+OF_QUOTA = HISTORIES / "quota"
 Handle = WorkflowHandle[Any, Any]
 
 
@@ -226,6 +229,7 @@ REQUESTS: dict[str, Shape] = {
 }  # fmt: skip
 """Shapes of runs with models, whole requests each."""
 RATES = "anthropic=2"
+QUEUED = "queued"
 
 
 def _script(model: ModelServer) -> None:
@@ -273,15 +277,39 @@ async def record(client: Client, name: str) -> None:
             old.unlink()
     runs = [run async for run in client.list_workflows(f"WorkflowId STARTS_WITH '{ident}'")]
     for number, run in enumerate(sorted(runs, key=lambda run: run.start_time), 1):
-        history = await client.get_workflow_handle(run.id, run_id=run.run_id).fetch_history()
-        path = HISTORIES / (f"{name}.json" if len(runs) == 1 else f"{name}-{number}.json")
-        text = json.dumps(json.loads(history.to_json()), indent=1).replace(f"{Path.cwd()}/", "")  # in stack traces
-        path.write_text(text + "\n")
+        handle = client.get_workflow_handle(run.id, run_id=run.run_id)
+        await save(handle, HISTORIES / (f"{name}.json" if len(runs) == 1 else f"{name}-{number}.json"))
+
+
+async def save(handle: Handle, path: Path) -> None:
+    """Save the history of a workflow as it is now."""
+    history = await handle.fetch_history()
+    text = json.dumps(json.loads(history.to_json()), indent=1).replace(f"{Path.cwd()}/", "")  # in stack traces
+    path.write_text(text + "\n")
+
+
+async def record_quota(client: Client) -> None:
+    """Have a run wait for its place until another one ends; save its history, and that of the quota."""
+    gate = {"nodes": [{"id": "g", "kind": "gate", "question": "How many?", "schema": {"type": "integer"}}]}
+    runs = list[Handle]()
+    for name in ("first", "second"):
+        ident = f"agent-{name}-{uuid.uuid4().hex[:8]}"
+        runs.append(await client.start_workflow("AgentRun", {"plan": gate}, id=ident, task_queue=queues.WORKFLOW))
+        await until(runs[-1], lambda view: view["status"] == "blocked" or view["phase"] == "queued")
+    for run in runs:
+        await _answer_the_gate(run)
+    await save(runs[1], HISTORIES / f"{QUEUED}.json")
+    quota = client.get_workflow_handle(QUOTA_ID)
+    first = client.get_workflow_handle(QUOTA_ID, run_id=(await quota.describe()).run_id)
+    await quota.signal("upgrade")
+    while (await first.describe()).status != WorkflowExecutionStatus.CONTINUED_AS_NEW:
+        await asyncio.sleep(0.1)
+    await save(first, OF_QUOTA / "line.json")
 
 
 async def main(names: list[str]) -> None:
     """Record the named shapes, by default all of them."""
-    HISTORIES.mkdir(exist_ok=True)
+    OF_QUOTA.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         binary = await obtain(pinned_only=True)
@@ -298,7 +326,17 @@ async def main(names: list[str]) -> None:
                 async with serving(client, host):
                     for name in names or [*SHAPES, *REQUESTS]:
                         drain.SOFT_BOUNDS = (60 if name == "continued-as-new" else 20_000, *drain.SOFT_BOUNDS[1:])
-                        await record(client, name)
+                        if name != QUEUED:
+                            await record(client, name)
+                if not names or QUEUED in names:
+                    host = Activities(
+                        places,
+                        load_tools(["doubles.tools"]),
+                        identity="recorder",
+                        quota=QuotaRule(quota_limits("runs=1")),
+                    )
+                    async with serving(client, host):
+                        await record_quota(client)
                 await models.close()
         finally:
             await server.stop()

@@ -16,8 +16,10 @@ from sennit.workflows.messages.converter import DATA_CONVERTER
 from sennit.workflows.plan.compile import graph
 from sennit.workflows.plan.compile.execution_plan import ExecutionPlan
 from sennit.workflows.run import drain
+from sennit.workflows.run_quota import RunQuota
 
 HISTORIES = sorted((Path(__file__).parent / "histories").glob("*.json"))
+OF_QUOTA = sorted((Path(__file__).parent / "histories" / "quota").glob("*.json"))
 ONCE = ("continued-as-new",)
 """Recorded with a low threshold for continuing as new, because a real one takes thousands of events."""
 
@@ -49,8 +51,16 @@ async def test_a_saved_history_replays(path: Path) -> None:
         await replayer().replay_workflow(saved(path))
 
 
+@pytest.mark.parametrize("path", OF_QUOTA, ids=lambda path: path.stem)
+async def test_a_saved_history_of_a_quota_replays(path: Path) -> None:
+    runner = workflow_runner()
+    replays = Replayer(workflows=[RunQuota], workflow_runner=runner, data_converter=DATA_CONVERTER)
+    await replays.replay_workflow(saved(path))
+
+
 def test_there_are_histories_of_many_shapes() -> None:
     assert len(HISTORIES) >= 8
+    assert OF_QUOTA
 
 
 async def test_a_scheduler_with_another_order_does_not_replay(monkeypatch: pytest.MonkeyPatch) -> None:
