@@ -41,7 +41,7 @@ def counts_text(counts: Mapping[str, int]) -> str:
     """Return `3 of 7 nodes, 1 running, 1 failed` from the number of nodes in each status."""
     total = sum(counts.values())
     if not total:
-        return "planning"
+        return "no plan yet"
     nodes = "node" if total == 1 else "nodes"
     parts = [f"{ended_of(counts)} of {total} {nodes}"]
     for status in _SAID:

@@ -31,7 +31,7 @@ LONG = 'n2 search "' + "length of the Nile " * 12 + '" <- n1,n3'
 @pytest.mark.parametrize(
     ("counts", "text"),
     [
-        ({}, "planning"),
+        ({}, "no plan yet"),
         ({"succeeded": 1}, "1 of 1 node"),
         ({"succeeded": 2, "running": 1, "pending": 3, "failed": 1}, "3 of 7 nodes, 1 running, 1 failed"),
         ({"waiting": 1, "skipped": 2}, "2 of 3 nodes, 1 waiting, 2 skipped"),
