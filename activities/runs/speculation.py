@@ -52,7 +52,7 @@ class SpeculationRule:
         patterns = ""
         if mappings:
             patterns = await self.library.put(run_prefix, mappings)
-        return Speculation(patterns=patterns, followers=tuple(followers), branches=True)
+        return Speculation(patterns=patterns, followers=tuple(followers))
 
 
 def followers_of(

@@ -26,13 +26,10 @@ class Follower(Frozen):
 
 
 class Speculation(Frozen):
-    """That a run may speculate. `patterns` names the artifact with the mappings of its followers, and `branches` says
-    whether it also makes the calls of branches early.
-    """
+    """That a run may speculate. `patterns` names the artifact with the mappings of its followers."""
 
     patterns: str = ""
     followers: tuple[Follower, ...] = Field(default=(), max_length=MAX_FOLLOWERS)
-    branches: bool = False
 
 
 class PastSpeculation(Speculated):

@@ -227,8 +227,7 @@ class Speculator:
             expected: list[EarlyCall] = []
             if unit >= 0:
                 expected += self._followers(state, unit)
-            if self.speculation.branches:
-                expected += self._branches(state, unit)
+            expected += self._branches(state, unit)
             for call in expected:
                 if self._may_begin(state, call):
                     self._make_room()

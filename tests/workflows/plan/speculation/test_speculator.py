@@ -129,7 +129,7 @@ class Life:
         self.asked: dict[int, None] = {}
         self.early = Random(self.seed + 1)
         if self.speculates:
-            self.speculator = Speculator(Speculation(followers=tuple(followers), branches=True))
+            self.speculator = Speculator(Speculation(followers=tuple(followers)))
 
     def run(self) -> None:
         self._take(RunStarted())
@@ -271,7 +271,7 @@ class Desk:
 
     @classmethod
     def of(cls, *specs: NodeSpec, window: int = 100, followers: tuple[Follower, ...] = ()) -> "Desk":
-        return cls(run_of(*specs, window=window), Speculator(Speculation(followers=followers, branches=True)))
+        return cls(run_of(*specs, window=window), Speculator(Speculation(followers=followers)))
 
     def take(self, event: Event, now: int | None = None) -> list[Choice]:
         choices = self.speculator.before(self.state, event)
