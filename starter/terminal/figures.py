@@ -4,6 +4,7 @@ from sennit.starter.terminal.text import padded
 from sennit.workflows.plan.figures.figures import BranchUsage, Figures
 from sennit.workflows.plan.figures.lines import figures_lines, plural
 from sennit.workflows.plan.figures.many import ManyFigures
+from sennit.workflows.plan.figures.speculated import Speculated
 from sennit.workflows.plan.language.limits import duration_text
 from sennit.workflows.plan.language.text import one_line
 
@@ -31,11 +32,8 @@ def figures_text(figures: Figures) -> str:
         value = getattr(figures, field)
         if value is not None:
             lines.append("  " + _line(name, _written(field, value)))
-    early = figures.speculation
-    if early is not None:
-        lines.append("  " + _line("early calls of use", f"{early.hits:,} of {early.calls:,}"))
-        lines.append("  " + _line("saved by early calls", duration_text(early.saved_ms)))
-        lines.append("  " + _line("calls that early ones missed", f"{early.missed:,}"))
+    if figures.speculation is not None:
+        lines += [f"  {line}" for line in _early_lines(figures.speculation)]
     for queue, millis in figures.busy_ms.items():
         name = f"busy on {one_line(queue)}"
         lines.append("  " + _line(name, duration_text(millis)))
@@ -66,7 +64,17 @@ def many_text(figures: ManyFigures) -> str:
     failed = [f"{count:,} {kind}" for kind, count in figures.failures.items()]
     retries = plural(figures.retries, "retry", "retries")
     lines.append(f"{retries}; failures: {', '.join(failed) or 'none'}")
+    if figures.speculation is not None:
+        lines += ["", *_early_lines(figures.speculation)]
     return "\n".join(lines)
+
+
+def _early_lines(early: Speculated) -> list[str]:
+    return [
+        _line("early calls of use", f"{early.hits:,} of {early.calls:,}"),
+        _line("saved by early calls", duration_text(early.saved_ms)),
+        _line("calls that early ones missed", f"{early.missed:,}"),
+    ]
 
 
 def _line(name: str, *values: str) -> str:

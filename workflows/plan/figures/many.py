@@ -6,6 +6,7 @@ from math import ceil
 from pydantic import Field
 
 from sennit.workflows.plan.figures.figures import Figures
+from sennit.workflows.plan.figures.speculated import Speculated, speculated
 from sennit.workflows.plan.language.validation_messages import Frozen
 
 SPREAD = ("makespan_ms", "sequential_ms", "critical_path_ms", "saved_ms", "speed_up", "parallel_ratio", "mean_width",
@@ -35,6 +36,7 @@ class ManyFigures(Frozen):
     waited_ms: dict[str, int] = Field(default_factory=dict)
     retries: int = 0
     failures: dict[str, int] = Field(default_factory=dict)
+    speculation: Speculated | None = None
 
 
 def together(runs: Sequence[Figures]) -> ManyFigures:
@@ -73,7 +75,24 @@ def together(runs: Sequence[Figures]) -> ManyFigures:
         waited_ms=waited,
         retries=retries,
         failures=failures,
+        speculation=_speculation(runs),
     )
+
+
+def _speculation(runs: Sequence[Figures]) -> Speculated | None:
+    """Return what has become of the calls that the runs made early; None if there were none."""
+    calls = 0
+    hits = 0
+    missed = 0
+    saved = 0
+    for run in runs:
+        early = run.speculation
+        if early is not None:
+            calls += early.calls
+            hits += early.hits
+            missed += early.missed
+            saved += early.saved_ms
+    return speculated(calls, hits, missed, saved)
 
 
 def _at(values: Sequence[float], share: float) -> float:
