@@ -71,18 +71,8 @@ async def panel_of(panel: dict[str, Any], seen: Monitored) -> str:
         for series in await seen.series(target["expr"]):
             points = [(float(at), float(value)) for at, value in series["values"] if math.isfinite(float(value))]
             name = target["legendFormat"]
-            for label in (
-                "status",
-                "task_queue",
-                "taskqueue",
-                "role",
-                "error",
-                "provider",
-                "outcome",
-                "model",
-                "tenant",
-            ):
-                name = name.replace(f"{{{{{label}}}}}", series["metric"].get(label, ""))
+            for label, value in series["metric"].items():
+                name = name.replace(f"{{{{{label}}}}}", value)
             if points:
                 names.append(name)
                 lines.append(points)

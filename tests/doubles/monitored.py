@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx
 import yaml
-from doubles.runs import call
+from doubles.runs import call, insist, until
 from doubles.worker_processes import WorkerProcesses
 from temporalio.client import Client
 from temporalio.common import Priority
@@ -162,11 +162,30 @@ async def _wave(client: Client, wave: int) -> None:
     if wave == 1:
         await _start(client, "acme", gate)
         await client.start_workflow("Nobody", id=f"w-{uuid.uuid4().hex}", task_queue="sennit.nobody")
+    await _speculate(client)
     await asyncio.gather(*(each.result() for each in ending), return_exceptions=True)
 
 
-async def _start(client: Client, tenant: str, nodes: list[dict[str, Any]], **fields: Any) -> Any:
-    request = {"plan": {"nodes": nodes, "answer": f"${nodes[-1]['id']}", **fields}, "tenant": tenant}
+async def _speculate(client: Client) -> None:
+    """Have a run make the calls of two branches early, while a person thinks which it shall be."""
+    yes = {"ref": "$ok", "op": "eq", "value": "yes"}
+    nodes = [
+        {"id": "ok", "kind": "gate", "question": "Which shall it be?"},
+        call("one", "digest", args={"text": "one"}, when=yes),
+        call("other", "digest", args={"text": "other"}, when={"not": yes}),
+    ]
+    handle = await _start(client, "acme", nodes, speculate="on")
+    await until(handle, lambda view: bool(view["blocked"]))
+    await asyncio.sleep(0.5)
+    await insist(handle, "answer", {"node": "ok", "value": "yes"})
+    await handle.result()
+
+
+async def _start(
+    client: Client, tenant: str, nodes: list[dict[str, Any]], *, speculate: str = "off", **fields: Any
+) -> Any:
+    plan = {"nodes": nodes, "answer": f"${nodes[-1]['id']}", **fields}
+    request = {"plan": plan, "tenant": tenant, "speculate": speculate}
     return await client.start_workflow(
         "AgentRun",
         request,
