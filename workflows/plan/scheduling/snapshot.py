@@ -2,6 +2,9 @@
 
 Columns compress well and digests do not: a node costs about 30 bytes, and 30 more if its output lies in its marker. So
 10,000 nodes stay under 700 KB. `load(graph, dump(state))` schedules exactly as `state` would.
+
+Each part of the state has a function that writes it and, right below, the one that reads it. The text is a JSON object,
+compressed. Parts are written in a fixed order, so that the same state always gives the same text.
 """
 
 from collections.abc import Sequence
@@ -31,9 +34,28 @@ from sennit.workflows.plan.scheduling.state import (
 )
 from sennit.workflows.plan.scheduling.waits import CAUSES
 
-_COLUMNS = ("status", "generation", "digest", "size", "attempts", "millis", "queued")
+Body = dict[str, Any]
+"""A snapshot as JSON, by the names of its parts."""
+
 _NODE_COLUMNS = ("open_deps", "open_inputs", "ok_inputs", "awaiting_inputs")
-_SPARSE = (
+"""Lists with one entry a node."""
+_SCALARS = (
+    "window",
+    "in_flight",
+    "park_for",
+    "on_failure",
+    "now",
+    "running",
+    "waiting",
+    "begun",
+    "parked",
+    "ended",
+    "forks",
+)
+"""Single values of the run."""
+_UNIT_COLUMNS = ("status", "generation", "digest", "size", "attempts", "millis", "queued")
+"""Columns with one entry a unit, in the order of the units."""
+_RECORDS = (
     "facts",
     "notes",
     "inherited_failure",
@@ -48,56 +70,26 @@ _SPARSE = (
     "prompts",
     "shared",
     "ended_at",
+    "objections",
 )
-_LIMITS = ("window", "in_flight", "park_for")
+"""What only some units have, as pairs of a unit and a value."""
+_REMADE = ""
+"""Stands for a digest that is made again from those of the unit's inputs."""
 _OLDER = "it began under an earlier version of Sennit, whose programs this one cannot go on with: edit the program"
-_SCALARS = (*_LIMITS, "on_failure", "now", "running", "waiting", "begun", "parked", "ended", "forks")
 
 
 def dump(state: RunState) -> str:
     """Return the whole state as text."""
-    body: dict[str, Any] = {name: getattr(state, name) for name in (*_NODE_COLUMNS, *_SCALARS)}
     units = state.units()
-    body.update({name: [getattr(state, name)[unit] for unit in units] for name in _COLUMNS})
-    body["digest"] = ["" if _is_manifest_of_now(state, unit) else state.digest[unit] for unit in units]
-    body.update({name: list(getattr(state, name).items()) for name in _SPARSE})
-    body["answers"] = [
-        (unit, value if state.status[unit] != SUCCEEDED else None)  # it is the output by now
-        for unit, value in state.answers.items()
-        if state.status[unit] != SUCCEEDED or state.kind_of(unit) != "gate"
-    ]
-    body["deadlines"] = [(unit, at) for unit, at in state.deadlines.items() if unit != DRAIN]
-    body["objections"] = list(state.objections.items())
-    body["owner"] = _runs(state.owner)
-    if len(state.status) < len(state.graph.specs) + len(state.owner):
-        body["kept"] = [unit - ITEMS for unit in units if unit >= ITEMS]
-    body["items"] = [[node, items.start, len(items)] for node, items in state.items.items()]
-    body["locks"] = [[name, lock.mode, *lock.holders] for name, lock in state.locks.items() if lock.holders]
-    body["last_end"] = state.last_end
-    body["most_agents"] = state.most_agents
-    body["started"] = [state.now - state.started[unit] if state.started[unit] else None for unit in units]
-    body["timings"] = astuple(state.timings)
-    _dump_record(state, units, body)
-    if state.held is not None:
-        body["held"] = state.held
-    if state.effects:
-        body["effects"] = list(state.effects.items())
-    if state.sessions:
-        body["programs"] = [[program, *_session_rows(session)] for program, session in state.sessions.items()]
-    if state.resumed:
-        body["resumed"] = list(state.resumed)
-    if state.taken_over:
-        body["taken_over"] = list(state.taken_over)
-    if state.pause:
-        body["again"] = [state.park_until, state.pause]
-    if state.budget is not None:
-        body["budget"] = state.budget.dump()
-    if state.slices:
-        body["slices"] = [[holder, each.budget.dump()] for holder, each in state.slices.items()]
-    if state.paid:
-        body["paid"] = list(state.paid.items())
-    if state.rates:
-        body["rates"] = [[queue, rate.limit, rate.calls, rate.ended] for queue, rate in state.rates.items()]
+    body: Body = {}
+    _dump_columns(state, units, body)
+    _dump_records(state, body)
+    _dump_items(state, units, body)
+    _dump_locks(state, body)
+    _dump_times(state, units, body)
+    _dump_figures(state, units, body)
+    _dump_rare_parts(state, body)
+    _dump_spending(state, body)
     return pack(body)
 
 
@@ -105,108 +97,379 @@ def load(graph: Graph, text: str) -> RunState:
     """Return the state that `dump` wrote, over the same graph."""
     body = unpack(text, MAX_SNAPSHOT_BYTES)
     state = RunState(graph)
-    state.owner = [(node, item) for node, count in body["owner"] for item in range(count)]
-    kept = body.get("kept", range(len(state.owner)))
-    units = [*state.units(), *(ITEMS + place for place in kept)]
-    for name in _COLUMNS:
-        getattr(state, name).update(zip(units, body[name], strict=True))
-    for name in (*_NODE_COLUMNS, *_SCALARS):
-        setattr(state, name, body[name])
-    for name in _SPARSE:
-        setattr(state, name, dict(body[name]))
-    # The versions before do not write them.
-    state.last_end = body.get("last_end", max(state.ended_at.values(), default=0))
-    state.most_agents = body.get("most_agents", state.most_agents)
-    state.objections = {unit: tuple(texts) for unit, texts in body["objections"]}
-    fuse, workers, known, measured = body["timings"]
-    state.timings = Timings(fuse, workers, known, {tool: (count, total) for tool, (count, total) in measured.items()})
-    for first in state.shared.values():
-        state.together[first] = state.together.get(first, 0) + 1
-    state.notes = {unit: (kind, message) for unit, (kind, message) in body["notes"]}
-    state.approved = {unit: Approval(*fields) for unit, fields in body["approved"]}
-    state.questions = {unit: Question(*fields) for unit, fields in body["questions"]}
-    state.effects = {unit: tuple(Effect(*each) for each in found) for unit, found in body.get("effects", ())}
-    state.held = Question(*body["held"]) if "held" in body else None
-    for program, *rows in body.get("programs", ()):
-        state.sessions[program] = _session_of(*rows)
-    state.resumed = dict.fromkeys(body.get("resumed", ()), True)
-    state.taken_over = dict.fromkeys(body.get("taken_over", ()), True)
-    state.chosen = {join: tuple(nodes) for join, nodes in body["chosen"]}
-    state.items = {node: range(first, first + count) for node, first, count in body["items"]}
-    state.digest |= {unit: joins.manifest(state, unit) for unit in units if state.digest[unit] == ""}
-    state.park_until, state.pause = body.get("again", (0, 0))
-    state.budget = Budget.load(body["budget"]) if "budget" in body else None
-    state.slices = {holder: Slice(Budget.load(rows)) for holder, rows in body.get("slices", ())}
-    state.paid = {unit: Usage(*paid) for unit, paid in body.get("paid", ())}
-    ready.renew(state, {queue: Rate(*counts) for queue, *counts in body.get("rates", ())})
-    for name, mode, *holders in body["locks"]:
-        state.locks[name] = Lock(mode, dict.fromkeys(holders))
-    _load_started(state, units, body)
-    for unit, _ in body.get("expansion_requests", ()):  # the version before asked a person about a model's replan
-        if state.status[unit] == WAITING:
-            state.status[unit], state.queued[unit] = PENDING, True
-            state.waiting -= 1
+
+    # The items come first, because the columns are in the order of the units, and items are units.
+    units = _load_items(state, body)
+    _load_columns(state, units, body)
+    _load_records(state, body)
+    _remake_manifests(state, units)
+    _load_locks(state, body)
+    _load_times(state, units, body)
+    _load_rare_parts(state, body)
+    _load_spending(state, body)
+
+    # Queueing a unit notes that it waits from now on. The figures are read after that, because they know since when it
+    # has waited.
+    _ask_again_for_replans(state, body)
     for unit in units:
         if state.queued[unit]:
             ready.queue(state, unit)
-    _load_record(state, units, body)  # what is queued again has waited before
+    _load_figures(state, units, body)
+
     _park_older_programs(state, body.get("sessions", ()))
     return state
 
 
-def _is_manifest_of_now(state: RunState, unit: int) -> bool:
-    """Whether a unit's output is a manifest that can be made again from the digests of its inputs."""
-    reference = state.digest[unit] or ""
-    inputs = joins.parts_of(state, unit) if not state.is_item(unit) else ()
-    is_flat = not any(joins.is_manifest(state.digest[node] or "") for node in inputs)
-    return bool(inputs) and is_flat and joins.is_manifest(reference) and reference == joins.manifest(state, unit)
+# The columns of nodes and units, and single values.
 
 
-def _load_started(state: RunState, units: list[int], body: dict[str, Any]) -> None:
-    """Read when units last started, which is written as how long ago that was. The version before did not write it:
-    there they started now.
+def _dump_columns(state: RunState, units: Sequence[int], body: Body) -> None:
+    for name in (*_NODE_COLUMNS, *_SCALARS):
+        body[name] = getattr(state, name)
+    for name in _UNIT_COLUMNS:
+        column = getattr(state, name)
+        body[name] = [column[unit] for unit in units]
+
+    # A manifest is as long as all digests that it names, and those are written already.
+    for place, unit in enumerate(units):
+        if _can_be_remade(state, unit):
+            body["digest"][place] = _REMADE
+
+
+def _load_columns(state: RunState, units: Sequence[int], body: Body) -> None:
+    for name in (*_NODE_COLUMNS, *_SCALARS):
+        setattr(state, name, body[name])
+    for name in _UNIT_COLUMNS:
+        # `update` leaves `status.touched` empty: no unit has been set in a step of this run.
+        column = getattr(state, name)
+        column.update(zip(units, body[name], strict=True))
+
+
+def _can_be_remade(state: RunState, unit: int) -> bool:
+    """Whether a unit's output is a manifest that the digests of its inputs, as they are now, make again."""
+    digest = state.digest[unit] or ""
+    if state.is_item(unit) or not joins.is_manifest(digest):
+        return False
+    inputs = joins.parts_of(state, unit)
+    if not inputs:
+        return False
+
+    # An input that is a manifest itself may be left out too. Then there would be nothing to make this one from.
+    for node in inputs:
+        if joins.is_manifest(state.digest[node] or ""):
+            return False
+
+    # Inputs that have run again since then have other digests.
+    return digest == joins.manifest(state, unit)
+
+
+def _remake_manifests(state: RunState, units: Sequence[int]) -> None:
+    """Make the manifests again that the snapshot leaves out."""
+    manifests: dict[int, str] = {}
+    for unit in units:
+        if state.digest[unit] == _REMADE:
+            manifests[unit] = joins.manifest(state, unit)
+    state.digest |= manifests
+
+
+# Records of the units concerned.
+
+
+def _dump_records(state: RunState, body: Body) -> None:
+    for name in _RECORDS:
+        record = getattr(state, name)
+        body[name] = list(record.items())
+    body["answers"] = _lasting_answers(state)
+    # The run that continues has not begun to drain.
+    body["deadlines"] = [pair for pair in state.deadlines.items() if pair[0] != DRAIN]
+
+
+def _lasting_answers(state: RunState) -> list[tuple[int, Any]]:
+    """Return the answers of persons that a later step may still ask for. The answer of a unit that has succeeded is
+    its output by now: of a gate nothing is kept, and of a call only that a person has answered it.
     """
+    answers: list[tuple[int, Any]] = []
+    for unit, answer in state.answers.items():
+        if state.status[unit] != SUCCEEDED:
+            answers.append((unit, answer))
+        elif state.kind_of(unit) != "gate":
+            answers.append((unit, None))
+    return answers
+
+
+def _load_records(state: RunState, body: Body) -> None:
+    for name in _RECORDS:
+        setattr(state, name, dict(body[name]))
+
+    # JSON has lists where the state has tuples.
+    state.notes = {unit: (kind, message) for unit, (kind, message) in body["notes"]}
+    state.chosen = {join: tuple(inputs) for join, inputs in body["chosen"]}
+    state.approved = {unit: Approval(*fields) for unit, fields in body["approved"]}
+    state.questions = {unit: Question(*fields) for unit, fields in body["questions"]}
+    state.objections = {unit: tuple(texts) for unit, texts in body["objections"]}
+
+    for leader in state.shared.values():
+        state.together[leader] = state.together.get(leader, 0) + 1
+
+
+# The items of maps.
+
+
+def _dump_items(state: RunState, units: Sequence[int], body: Body) -> None:
+    body["owner"] = _openings(state.owner)
+    is_any_dropped = len(state.status) < len(state.graph.specs) + len(state.owner)
+    if is_any_dropped:
+        body["kept"] = [unit - ITEMS for unit in units if unit >= ITEMS]
+    body["items"] = [[node, items.start, len(items)] for node, items in state.items.items()]
+
+
+def _openings(owner: Sequence[tuple[int, int]]) -> list[list[int]]:
+    """Return the map and the number of units of each opening of a map. The units of one opening are neighbours, and
+    their places count from 0.
+    """
+    openings: list[list[int]] = []
+    for node, place in owner:
+        if place == 0:
+            openings.append([node, 1])
+        else:
+            openings[-1][1] += 1
+    return openings
+
+
+def _load_items(state: RunState, body: Body) -> list[int]:
+    """Read the items of maps, and return all units of the run that have not been dropped."""
+    for node, count in body["owner"]:
+        for place in range(count):
+            state.owner.append((node, place))
+    for node, start, count in body["items"]:
+        state.items[node] = range(start, start + count)
+
+    units = list(range(len(state.graph.specs)))
+    kept = body.get("kept", range(len(state.owner)))
+    units += [ITEMS + place for place in kept]
+    return units
+
+
+# Locks. Units that wait for one are queued again, and wait for it anew.
+
+
+def _dump_locks(state: RunState, body: Body) -> None:
+    rows = []
+    for name, lock in state.locks.items():
+        if lock.holders:
+            rows.append([name, lock.mode, *lock.holders])
+    body["locks"] = rows
+
+
+def _load_locks(state: RunState, body: Body) -> None:
+    for name, mode, *holders in body["locks"]:
+        state.locks[name] = Lock(mode, dict.fromkeys(holders))
+
+
+# The last end that a script has read, the most sub-agents, when units started, and how long calls take.
+
+
+def _dump_times(state: RunState, units: Sequence[int], body: Body) -> None:
+    body["last_end"] = state.last_end
+    body["most_agents"] = state.most_agents
+
+    # How long ago a unit started takes fewer digits than when it started.
+    ages: list[int | None] = []
+    for unit in units:
+        started = state.started[unit]
+        if started:
+            ages.append(state.now - started)
+        else:
+            ages.append(None)
+    body["started"] = ages
+
+    body["timings"] = astuple(state.timings)
+
+
+def _load_times(state: RunState, units: Sequence[int], body: Body) -> None:
+    # Earlier versions write neither of these two.
+    latest_end = max(state.ended_at.values(), default=0)
+    state.last_end = body.get("last_end", latest_end)
+    state.most_agents = body.get("most_agents", state.most_agents)
+
+    # An earlier version does not write when units started either: they have started now.
     ages = body.get("started")
     if ages is None:
         state.started = dict.fromkeys(units, state.now)
-        return
-    for unit, age in zip(units, ages, strict=True):
-        state.started[unit] = state.now - age if age is not None else 0
+    else:
+        for unit, age in zip(units, ages, strict=True):
+            state.started[unit] = 0
+            if age is not None:
+                state.started[unit] = state.now - age
+
+    fuse, workers, known, rows = body["timings"]
+    measured = {tool: (count, total) for tool, (count, total) in rows.items()}
+    state.timings = Timings(fuse, workers, known, measured)
 
 
-def _dump_record(state: RunState, units: list[int], body: dict[str, Any]) -> None:
-    """Write what only figures are made of: when calls began after they had started, how long they took, what they have
-    used, and for what units wait and have waited.
+# What only figures are made of: no decision of the scheduler depends on it.
+
+
+def _dump_figures(state: RunState, units: Sequence[int], body: Body) -> None:
+    """Write when calls began after they had started, how long they took, what they have used, and for what units wait
+    and have waited.
     """
     if state.spans:
-        delays: list[int | None] = []
-        took: list[int | None] = []
+        body["delays"] = []
+        body["took"] = []
         for unit in units:
-            began, ended = state.spans.get(unit, (None, 0))
-            delays.append(began - state.started[unit] if began is not None else None)
-            took.append(ended - began if began is not None else None)
-        body["delays"], body["took"] = delays, took
+            delay, millis = _delay_and_length(state, unit)
+            body["delays"].append(delay)
+            body["took"].append(millis)
     if state.used:
         body["used"] = list(state.used.items())
+
     waits = state.waits
-    waiting = [(unit, cause, state.now - since) for unit, (cause, since) in waits.open.items()]
+    waiting = []
+    for unit, (cause, since) in waits.open.items():
+        waiting.append((unit, cause, state.now - since))
     body["waits"] = [list(waits.total.values()), waits.asked, waits.asked_since, waiting]
 
 
-def _load_record(state: RunState, units: list[int], body: dict[str, Any]) -> None:
-    """Read it again. The version before did not write it: its calls have waited for nothing that anybody knows."""
-    delays, took = body.get("delays", ()), body.get("took", ())
+def _delay_and_length(state: RunState, unit: int) -> tuple[int | None, int | None]:
+    """Return how long after its start a unit's last call began, and how long the call took, in milliseconds; None if
+    its worker has not said so.
+    """
+    span = state.spans.get(unit)
+    if span is None:
+        return None, None
+    began, ended = span
+    return began - state.started[unit], ended - began
+
+
+def _load_figures(state: RunState, units: Sequence[int], body: Body) -> None:
+    """Read them again. An earlier version does not write them: then no wait of its calls is known."""
+    delays = body.get("delays", ())
+    took = body.get("took", ())
+    # Both columns are missing where no call had a span.
     for unit, delay, millis in zip(units, delays, took, strict=False):
         if delay is not None:
             began = state.started[unit] + delay
-            state.spans[unit] = began, began + millis
-    state.used = {unit: Usage(*used) for unit, used in body.get("used", ())}
-    waits, (total, asked, since, waiting) = state.waits, body.get("waits", (None, (), None, ()))
-    if total is not None:
-        waits.total = dict(zip(CAUSES, total, strict=True))
+            state.spans[unit] = (began, began + millis)
+    state.used = _load_usages(body, "used")
+
+    waits = state.waits
+    if "waits" not in body:
+        waits.open = {}
+        return
+    total, asked, asked_since, waiting = body["waits"]
+    waits.total = dict(zip(CAUSES, total, strict=True))
     waits.asked = [(begin, end) for begin, end in asked]
-    waits.asked_since = since
+    waits.asked_since = asked_since
     waits.open = {unit: (cause, state.now - age) for unit, cause, age in waiting}
+
+
+def _load_usages(body: Body, name: str) -> dict[int, Usage]:
+    return {unit: Usage(*amounts) for unit, amounts in body.get(name, ())}
+
+
+# What few runs have: it is written only where there is any.
+
+
+def _dump_rare_parts(state: RunState, body: Body) -> None:
+    if state.held is not None:
+        body["held"] = state.held
+    if state.effects:
+        body["effects"] = list(state.effects.items())
+    if state.sessions:
+        body["programs"] = [[program, *_session_row(session)] for program, session in state.sessions.items()]
+    if state.resumed:
+        body["resumed"] = list(state.resumed)
+    if state.taken_over:
+        body["taken_over"] = list(state.taken_over)
+    if state.pause:
+        body["again"] = [state.park_until, state.pause]
+
+
+def _load_rare_parts(state: RunState, body: Body) -> None:
+    if "held" in body:
+        state.held = Question(*body["held"])
+    for unit, rows in body.get("effects", ()):
+        state.effects[unit] = tuple(Effect(*fields) for fields in rows)
+    for program, *row in body.get("programs", ()):
+        state.sessions[program] = _session_of(*row)
+    state.resumed = dict.fromkeys(body.get("resumed", ()), True)
+    state.taken_over = dict.fromkeys(body.get("taken_over", ()), True)
+    if "again" in body:
+        state.park_until, state.pause = body["again"]
+
+
+def _session_row(session: Session) -> list[Any]:
+    """Return where a program stands as lists, in the order of the parameters of `_session_of`."""
+    advances = [list(astuple(advance)) for advance in session.advances]
+    calls = list(session.calls.items())
+    names = list(session.names.items())
+    return [advances, calls, list(session.waits), list(session.left), list(session.spared), names]
+
+
+def _session_of(
+    advances: list[Any],
+    calls: list[Any],
+    waits: list[int],
+    left: list[int],
+    spared: list[int],
+    names: list[tuple[int, str]],
+) -> Session:
+    """Return where a program stands."""
+    session = Session(
+        advances=[Advance(digest, tuple(told), tuple(past)) for digest, told, past in advances],
+        calls=dict(calls),
+        waits=dict.fromkeys(waits),
+        left=dict.fromkeys(left),
+        spared=dict.fromkeys(spared),
+    )
+    for call, name in names:
+        session.take_over(call, name)
+
+    # The script has gone on with everything that it was told before the last advance.
+    for number, advance in enumerate(session.advances[:-1]):
+        session.heard |= dict.fromkeys(advance.told, number)
+    return session
+
+
+# What the run may spend, and what it has spent.
+
+
+def _dump_spending(state: RunState, body: Body) -> None:
+    if state.budget is not None:
+        body["budget"] = state.budget.dump()
+    if state.slices:
+        body["slices"] = [[holder, opened.budget.dump()] for holder, opened in state.slices.items()]
+    if state.paid:
+        body["paid"] = list(state.paid.items())
+    if state.rates:
+        body["rates"] = [[queue, rate.limit, rate.calls, rate.ended] for queue, rate in state.rates.items()]
+
+
+def _load_spending(state: RunState, body: Body) -> None:
+    if "budget" in body:
+        state.budget = Budget.load(body["budget"])
+    for holder, rows in body.get("slices", ()):
+        state.slices[holder] = Slice(Budget.load(rows))
+    state.paid = _load_usages(body, "paid")
+
+    # The rates count the units that run now by themselves.
+    rates = {queue: Rate(*counts) for queue, *counts in body.get("rates", ())}
+    ready.renew(state, rates)
+
+
+# What earlier versions have begun.
+
+
+def _ask_again_for_replans(state: RunState, body: Body) -> None:
+    """Have model calls run again whose replan waits for a person: an earlier version asked for that, and this one does
+    not.
+    """
+    for unit, _ in body.get("expansion_requests", ()):
+        if state.status[unit] == WAITING:
+            state.status[unit] = PENDING
+            state.queued[unit] = True
+            state.waiting -= 1
 
 
 def _park_older_programs(state: RunState, sessions: Sequence[Sequence[Any]]) -> None:
@@ -219,19 +482,24 @@ def _park_older_programs(state: RunState, sessions: Sequence[Sequence[Any]]) -> 
     steps = _steps_of_older_programs(state)
     for step, program in steps.items():
         graph.cut_off([step])
-        state.status[step], state.notes[step] = SKIPPED, ("Replaced", "programs have no steps any more")
+        state.status[step] = SKIPPED
+        state.notes[step] = ("Replaced", "programs have no steps any more")
         state.queued[step] = False
         graph.specs[program].successor = -1
 
-    older = [program for program, *_ in sessions]
-    for program in dict.fromkeys((*older, *steps.values())):
-        made_by = (program, *(step for step, other in steps.items() if other == program))
-        calls = [call for maker in made_by for call in graph.made_by(maker) if call not in steps]
+    # A program may have both a session and steps.
+    older = dict.fromkeys(program for program, *_ in sessions)
+    older |= dict.fromkeys(steps.values())
+    for program in older:
+        # All calls become the program's own, those of its steps too.
+        calls = _calls_of_older_program(graph, program, steps)
         graph.give_calls(calls, program)
         state.sessions[program] = Session(left=dict.fromkeys(sorted(calls)))
+
         if state.status[program] not in ENDED:
             state.queued[program] = False
-            state.status[program], state.notes[program] = FAILED, (programs.PROGRAM_FAILED, _OLDER)
+            state.status[program] = FAILED
+            state.notes[program] = (programs.PROGRAM_FAILED, _OLDER)
 
 
 def _steps_of_older_programs(state: RunState) -> dict[int, int]:
@@ -239,7 +507,7 @@ def _steps_of_older_programs(state: RunState) -> dict[int, int]:
     each that has begun.
     """
     graph = state.graph
-    steps = dict[int, int]()
+    steps: dict[int, int] = {}
     for step, spec in enumerate(graph.specs):
         program = graph.program_of(step)
         if spec.kind == "program" and program != step and program not in state.sessions:
@@ -247,39 +515,10 @@ def _steps_of_older_programs(state: RunState) -> dict[int, int]:
     return steps
 
 
-def _session_rows(session: Session) -> list[Any]:
-    """Return where a program stands as lists."""
-    advances = [list(astuple(advance)) for advance in session.advances]
-    names = list(session.names.items())
-    left, spared = list(session.left), list(session.spared)
-    return [advances, list(session.calls.items()), list(session.waits), left, spared, names]
-
-
-def _session_of(
-    advances: list[Any],
-    calls: list[Any],
-    waits: list[int],
-    left: list[int],
-    spared: list[int],
-    names: list[tuple[int, str]],
-) -> Session:
-    """Return where a program stands."""
-    session = Session(calls=dict(calls), waits=dict.fromkeys(waits), left=dict.fromkeys(left))
-    session.spared = dict.fromkeys(spared)
-    for call, name in names:
-        session.take_over(call, name)
-    session.advances = [Advance(digest, tuple(told), tuple(past)) for digest, told, past in advances]
-    for number, advance in enumerate(session.advances[:-1]):
-        session.heard |= dict.fromkeys(advance.told, number)
-    return session
-
-
-def _runs(owner: list[tuple[int, int]]) -> list[list[int]]:
-    """Fold item owners into [map, count]: each opening of a map is one run of items from 0."""
-    runs: list[list[int]] = []
-    for node, item in owner:
-        if item:
-            runs[-1][1] += 1
-        else:
-            runs.append([node, 1])
-    return runs
+def _calls_of_older_program(graph: Graph, program: int, steps: dict[int, int]) -> list[int]:
+    """Return what a program and its steps have called, without the steps themselves."""
+    made = list(graph.made_by(program))
+    for step, owner in steps.items():
+        if owner == program:
+            made += graph.made_by(step)
+    return [call for call in made if call not in steps]
