@@ -11,34 +11,53 @@ from sennit.workflows.views.figures import own_error, span_of
 
 
 def calls_of(state: RunState, took: Mapping[int, int] = MappingProxyType({})) -> tuple[tuple[CallEnded, ...], int]:
-    """Return the first calls of a run, and how many more it has made. What it has taken over from another run, what a
-    person has answered, and what has not ended by itself, is none. A call that has taken over an early one `took` as
-    long as that.
+    """Return the first calls of a run, and how many more the run has made.
+
+    `took` is how long those calls took that were made early, by the units that have taken them over.
     """
-    calls = [_call(state, unit, took) for unit in state.units() if _is_noted(state, unit)]
+    calls = []
+    for unit in state.units():
+        if _is_noted(state, unit):
+            call = _call(state, unit, took)
+            calls.append(call)
+
     calls.sort(key=lambda call: call.began)
-    noted = tuple(calls[:MAX_NOTED_CALLS])
-    return noted, len(calls) - len(noted)
+    noted = calls[:MAX_NOTED_CALLS]
+    left_out = len(calls) - len(noted)
+    return tuple(noted), left_out
 
 
 def _is_noted(state: RunState, unit: int) -> bool:
-    if not state.is_call(unit) or not state.attempts[unit]:
+    """Whether a unit is a call that the run has made itself, and that has ended by itself."""
+    if not state.is_call(unit) or state.status[unit] not in ENDED:
         return False
-    return state.status[unit] in ENDED and unit not in state.taken_over and unit not in state.answers
+
+    # A unit may also end without a call: taken over from another run or an earlier script, or answered by a person.
+    if unit in state.taken_over or unit in state.answers:
+        return False
+    return state.attempts[unit] > 0
 
 
 def _call(state: RunState, unit: int, took: Mapping[int, int]) -> CallEnded:
     spec = state.spec_of(unit)
-    began, ended = span_of(state, unit)
     used = state.used.get(unit, NO_USAGE)
+    began, ended = span_of(state, unit)
+
+    # By the clocks of two machines a call may seem to end before it began.
+    millis = max(0, ended - began)
+    if unit in took:
+        millis = took[unit]
+
+    # A node has a maker if it was not in the plan: then a model or a script has made the call.
+    has_maker = spec.maker >= 0
     return CallEnded(
         node=state.path(unit),
         plan=spec.page,
         began=began,
-        millis=took.get(unit, max(0, ended - began)),
+        millis=millis,
         attempts=state.attempts[unit],
         tokens=used.tokens,
         error=own_error(state, unit),
         ref=state.digest[unit] or "",
-        is_made=bool(spec.page) or spec.maker >= 0,
+        is_made=bool(spec.page) or has_maker,
     )
