@@ -1,7 +1,7 @@
 """Answers from what a node is given: lines of text, each with the sentence that bears it out."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from sennit.activities.providers.offline.figures import Figure, find, written
@@ -10,6 +10,9 @@ from sennit.activities.providers.offline.sentences import Passage, nearest, says
 
 _CONNECT = "These are rules, no language model. For more, set SENNIT_MODEL and its key: see docs/models.md."
 _WHOLE = re.compile(r"(?s)\W*+(?:\w++\W++){3}\w.*[.!?][\"'\u201d\u2019)\]]*")
+"""A sentence of four words or more, with its full stop or another mark at its end."""
+_TOO_LARGE = 1e15
+"""Numbers from here on are left out: a float rounds large ones, and cannot hold the largest."""
 
 
 class Material:
@@ -24,27 +27,47 @@ class Material:
             self._add(value, node)
 
     def _add(self, value: Any, node: str) -> None:
+        """Add what a value of a node's output holds. The forms are tried in order; the last one takes any object."""
         match value:
+            # A text that stands alone.
             case str() if value.strip():
                 self.passages.append(Passage("", "", value, node))
+
+            # How an input of a join has ended: the value is that of another node.
             case {"id": str() as name, "status": str(), "value": ended, "error": _}:
                 self._add(ended, name)
+
+            # A number: a figure from a document, or what an expression has come to. A bool is an int too, and neither.
             case {"value": bool()}:
                 pass
-            case {"value": int() | float() as number, "quote": str() as quote} if abs(number) < 1e15:
-                sentence = Passage(str(value.get("source")), "", quote, node)
-                subject = value.get("subject", value.get("name"))
-                self.figures.append(Figure(number, str(value.get("unit")), sentence, str(subject)))
-            case {"value": int() | float() as number, "expression": str()} if abs(number) < 1e15:
+            case {"value": int() | float() as number, "quote": str() as quote} if abs(number) < _TOO_LARGE:
+                self._add_figure(value, number, quote, node)
+            case {"value": int() | float() as number, "expression": str()} if abs(number) < _TOO_LARGE:
                 self.results.append(number)
+
+            # A document, or a passage of one.
             case {"text": str() as text} | {"passage": str() as text}:
-                path, title = value.get("path") or value.get("url"), value.get("title")
-                self.passages.append(Passage(str(path or ""), str(title or ""), text, node))
+                self._add_passage(value, text, node)
+
+            # Several values together: a list, what a search has found, or any other object.
             case {"items": list() as parts} | {"near": list() as parts} | list(parts):
                 for part in parts:
                     self._add(part, node)
             case dict():
-                self._add(list(value.values()), node)
+                for part in value.values():
+                    self._add(part, node)
+
+    def _add_figure(self, fields: Mapping[str, Any], number: float, quote: str, node: str) -> None:
+        source = str(fields.get("source"))
+        unit = str(fields.get("unit"))
+        subject = fields.get("subject", fields.get("name"))
+        sentence = Passage(source, "", quote, node)
+        self.figures.append(Figure(number, unit, sentence, str(subject)))
+
+    def _add_passage(self, fields: Mapping[str, Any], text: str, node: str) -> None:
+        path = fields.get("path") or fields.get("url") or ""
+        title = fields.get("title") or ""
+        self.passages.append(Passage(str(path), str(title), text, node))
 
 
 class Line(NamedTuple):
@@ -58,35 +81,62 @@ def output_of(lines: Sequence[Line]) -> dict[str, Any]:
     """Return `{answer, evidence}` of a joiner, and `partial: true` where something is not told."""
     texts: list[str] = []
     evidence: list[dict[str, Any]] = []
-    for text, sentence in lines:
+    for claim, sentence in lines:
         # What looks like a mark in a quotation is none.
-        texts.append(re.sub(r"\[\d+\]", "(...)", text))
-        if sentence:
+        text = re.sub(r"\[\d+\]", "(...)", claim)
+        if sentence is not None:
             number = len(evidence) + 1
-            texts[-1] += f" [{number}]"
-            source = sentence.path or sentence.node
-            claim = {"n": number, "node": sentence.node, "claim": text}
-            evidence.append({**claim, "source": source, "quote": sentence.text})
+            text += f" [{number}]"
+            evidence.append(_evidence(number, claim, sentence))
+        texts.append(text)
+
     output: dict[str, Any] = {"answer": "\n".join(texts), "evidence": evidence}
     if _CONNECT in texts:
         output["partial"] = True
     return output
 
 
+def _evidence(number: int, claim: str, sentence: Passage) -> dict[str, Any]:
+    """Return what bears out the claim that is marked with a number."""
+    return {
+        "n": number,
+        "node": sentence.node,
+        "claim": claim,
+        "source": sentence.path or sentence.node,
+        "quote": sentence.text,
+    }
+
+
 def summary(passages: Sequence[Passage], count: int) -> list[Line]:
     """Return the first whole sentences, the first one of each passage before any second one."""
-    numbered: list[tuple[int, Line]] = []
-    for passage in passages:
-        lines = [Line(sentence.text, sentence) for sentence in sentences([passage])]
-        # A menu or a heading is no sentence.
-        whole = [line for line in lines if _WHOLE.fullmatch(line.text)]
-        numbered += enumerate(whole or lines[:1])
-    numbered.sort(key=lambda pair: pair[0])
-    return [line for _, line in numbered[:count]]
+    by_passage = [_telling_lines(passage) for passage in passages]
+    longest = max(map(len, by_passage), default=0)
+
+    # The passages take turns.
+    in_turn: list[Line] = []
+    for place in range(longest):
+        for lines in by_passage:
+            if place < len(lines):
+                in_turn.append(lines[place])
+    return in_turn[:count]
+
+
+def _telling_lines(passage: Passage) -> list[Line]:
+    """Return the whole sentences of a passage; if it has none, its first line."""
+    lines = _quoted(sentences([passage]))
+    # A menu or a heading is no sentence.
+    whole = [line for line in lines if _WHOLE.fullmatch(line.text)]
+    return whole or lines[:1]
+
+
+def _quoted(quotations: Iterable[Passage]) -> list[Line]:
+    """Return a line for each sentence, which bears itself out."""
+    return [Line(sentence.text, sentence) for sentence in quotations]
 
 
 def compared(asked: Comparison, material: Material) -> list[Line]:
     """Return what wins and by how much, or the sum; nothing is concluded where a figure is missing."""
+    # Each subject is called as the question calls it.
     known = {identity(figure.subject): figure for figure in material.figures}
     ranked: list[Figure] = []
     missing: list[str] = []
@@ -95,50 +145,82 @@ def compared(asked: Comparison, material: Material) -> list[Line]:
             ranked.append(known[name]._replace(subject=subject))
         else:
             missing.append(f"the {asked.property} of {subject}")
-    ranked.sort(key=lambda figure: figure.value, reverse=not asked.least)
-    lines = [Line(f"{figure.subject}: {written(figure.value, figure.unit)}", figure.sentence) for figure in ranked]
-    units = {figure.unit for figure in ranked}
-    if missing or len(units) > 1 or (asked.adds and not material.results):
-        what = " and ".join(missing) or "which: they are in different units"
-        return [*lines, *cannot_tell(what, stems(what), material.passages)]
 
-    # Every figure is there, in one unit.
-    result = written(material.results[0], *units) if material.results else ""
-    winner, last = ranked[0].subject, ranked[-1].subject
-    conclusion = f"{winner[0].upper()}{winner[1:]} {asked.wins}."
-    if asked.adds:
-        conclusion = f"Together {result}."
-    elif len({figure.value for figure in ranked}) < len(ranked):
-        conclusion = "Some are equal."
-    elif result:
-        conclusion += f" The difference between {winner} and {last} is {result}."
+    # The figures that are there are told in any case, and the winner first.
+    ranked.sort(key=lambda figure: figure.value, reverse=not asked.least)
+    lines: list[Line] = []
+    for figure in ranked:
+        value = written(figure.value, figure.unit)
+        lines.append(Line(f"{figure.subject}: {value}", figure.sentence))
+
+    # Without a figure of each subject, in one unit, and without the sum that is asked for, nothing follows.
+    units = {figure.unit for figure in ranked}
+    lacks_sum = asked.adds and not material.results
+    if missing or len(units) > 1 or lacks_sum:
+        unknown = " and ".join(missing) or "which: they are in different units"
+        return [*lines, *cannot_tell(unknown, stems(unknown), material.passages)]
+
+    conclusion = _conclusion(asked, ranked, material.results)
     return [Line(conclusion), *lines]
+
+
+def _conclusion(asked: Comparison, ranked: Sequence[Figure], results: Sequence[float]) -> str:
+    """Return what follows from figures in one unit, the winner's first. The first of the `results`, if there is any, is
+    their sum or the difference between the greatest and the least.
+    """
+    winner = ranked[0]
+    loser = ranked[-1]
+    result = ""
+    if results:
+        result = written(results[0], winner.unit)
+    if asked.adds:
+        return f"Together {result}."
+
+    values = {figure.value for figure in ranked}
+    if len(values) < len(ranked):
+        return "Some are equal."
+
+    name = winner.subject
+    conclusion = f"{name[0].upper()}{name[1:]} {asked.wins}."
+    if result:
+        conclusion += f" The difference between {name} and {loser.subject} is {result}."
+    return conclusion
 
 
 def looked_up(asked: LookUp, passages: Sequence[Passage]) -> list[Line]:
     """Return the one sentence that answers; where several differ, or none does, that the rules cannot tell."""
-    found: dict[str, Passage] = {}
+    # The same sentence may stand in several documents, and counts once.
+    by_text: dict[str, Passage] = {}
     for sentence in sentences(passages):
-        # A question says nothing, and neither does the row of a table without its head.
-        is_statement = "?" not in sentence.text and "|" not in sentence.text
-        if is_statement and says(asked.words, sentence.text) and asked.form.search(sentence.text):
-            found[sentence.text] = sentence
-    if len(found) > 1:
-        # Of several, one may plainly give the figure.
-        figures = find(asked.words, list(found.values()))
+        if _may_answer(asked, sentence.text):
+            by_text[sentence.text] = sentence
+    answering = list(by_text.values())
+
+    # Of several, one may plainly give the figure.
+    if len(answering) > 1:
+        figures = find(asked.words, answering)
         if len(figures) == 1:
-            found = {figures[0].sentence.text: figures[0].sentence}
-    if len(found) == 1:
-        return [Line(text, sentence) for text, sentence in found.items()]
-    if found:
-        return cannot_tell("which of these holds", asked.words, list(found.values()))
+            answering = [figures[0].sentence]
+
+    if len(answering) == 1:
+        return _quoted(answering)
+    if answering:
+        return cannot_tell("which of these holds", asked.words, answering)
     return cannot_tell("that from the sentences found", asked.words, passages)
 
 
-def cannot_tell(what: str, words: frozenset[str], passages: Sequence[Passage]) -> list[Line]:
+def _may_answer(asked: LookUp, text: str) -> bool:
+    """Whether a sentence says what is asked, in the form of an answer."""
+    # A question says nothing, and neither does the row of a table without its head.
+    if "?" in text or "|" in text:
+        return False
+    return says(asked.words, text) and asked.form.search(text) is not None
+
+
+def cannot_tell(unknown: str, words: frozenset[str], passages: Sequence[Passage]) -> list[Line]:
     """Return that no sentence tells something, and the sentences nearest to it."""
-    lines = [Line(sentence.text, sentence) for sentence in nearest(words, passages)]
-    opening = f"I cannot tell {what}."
+    lines = _quoted(nearest(words, passages))
+    opening = f"I cannot tell {unknown}."
     if lines:
         opening += " The nearest sentences:"
     return [Line(opening), *lines, Line(_CONNECT)]
