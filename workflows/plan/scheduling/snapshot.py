@@ -201,13 +201,19 @@ def _load_records(state: RunState, body: Body) -> None:
     for name in _RECORDS:
         setattr(state, name, dict(body[name]))
 
-    # JSON has lists where the state has tuples.
-    state.notes = {unit: (kind, message) for unit, (kind, message) in body["notes"]}
-    state.chosen = {join: tuple(inputs) for join, inputs in body["chosen"]}
-    state.approved = {unit: Approval(*fields) for unit, fields in body["approved"]}
-    state.questions = {unit: Question(*fields) for unit, fields in body["questions"]}
-    state.objections = {unit: tuple(texts) for unit, texts in body["objections"]}
+    # JSON has lists where the state has tuples and records.
+    for unit, (kind, message) in body["notes"]:
+        state.notes[unit] = (kind, message)
+    for join, inputs in body["chosen"]:
+        state.chosen[join] = tuple(inputs)
+    for unit, fields in body["approved"]:
+        state.approved[unit] = Approval(*fields)
+    for unit, fields in body["questions"]:
+        state.questions[unit] = Question(*fields)
+    for unit, texts in body["objections"]:
+        state.objections[unit] = tuple(texts)
 
+    # The first unit of a shared activity counts how many units run in it.
     for leader in state.shared.values():
         state.together[leader] = state.together.get(leader, 0) + 1
 
@@ -220,7 +226,9 @@ def _dump_items(state: RunState, units: Sequence[int], body: Body) -> None:
     is_any_dropped = len(state.status) < len(state.graph.specs) + len(state.owner)
     if is_any_dropped:
         body["kept"] = [unit - ITEMS for unit in units if unit >= ITEMS]
-    body["items"] = [[node, items.start, len(items)] for node, items in state.items.items()]
+    body["items"] = []
+    for node, items in state.items.items():
+        body["items"].append([node, items.start, len(items)])
 
 
 def _openings(owner: Sequence[tuple[int, int]]) -> list[list[int]]:
@@ -254,11 +262,10 @@ def _load_items(state: RunState, body: Body) -> list[int]:
 
 
 def _dump_locks(state: RunState, body: Body) -> None:
-    rows = []
+    body["locks"] = []
     for name, lock in state.locks.items():
         if lock.holders:
-            rows.append([name, lock.mode, *lock.holders])
-    body["locks"] = rows
+            body["locks"].append([name, lock.mode, *lock.holders])
 
 
 def _load_locks(state: RunState, body: Body) -> None:
@@ -303,8 +310,9 @@ def _load_times(state: RunState, units: Sequence[int], body: Body) -> None:
                 state.started[unit] = state.now - age
 
     fuse, workers, known, rows = body["timings"]
-    measured = {tool: (count, total) for tool, (count, total) in rows.items()}
-    state.timings = Timings(fuse, workers, known, measured)
+    state.timings = Timings(fuse, workers, known)
+    for tool, (count, total) in rows.items():
+        state.timings.measured[tool] = (count, total)
 
 
 # What only figures are made of: no decision of the scheduler depends on it.
@@ -353,15 +361,17 @@ def _load_figures(state: RunState, units: Sequence[int], body: Body) -> None:
             state.spans[unit] = (began, began + millis)
     state.used = _load_usages(body, "used")
 
+    # The snapshot has all waits, in its own order. So those go that came from queueing the units again.
     waits = state.waits
+    waits.open = {}
     if "waits" not in body:
-        waits.open = {}
         return
     total, asked, asked_since, waiting = body["waits"]
     waits.total = dict(zip(CAUSES, total, strict=True))
     waits.asked = [(begin, end) for begin, end in asked]
     waits.asked_since = asked_since
-    waits.open = {unit: (cause, state.now - age) for unit, cause, age in waiting}
+    for unit, cause, age in waiting:
+        waits.open[unit] = (cause, state.now - age)
 
 
 def _load_usages(body: Body, name: str) -> dict[int, Usage]:
@@ -377,7 +387,9 @@ def _dump_rare_parts(state: RunState, body: Body) -> None:
     if state.effects:
         body["effects"] = list(state.effects.items())
     if state.sessions:
-        body["programs"] = [[program, *_session_row(session)] for program, session in state.sessions.items()]
+        body["programs"] = []
+        for program, session in state.sessions.items():
+            body["programs"].append([program, *_session_row(session)])
     if state.resumed:
         body["resumed"] = list(state.resumed)
     if state.taken_over:
@@ -417,12 +429,15 @@ def _session_of(
 ) -> Session:
     """Return where a program stands."""
     session = Session(
-        advances=[Advance(digest, tuple(told), tuple(past)) for digest, told, past in advances],
+        advances=[],
         calls=dict(calls),
         waits=dict.fromkeys(waits),
         left=dict.fromkeys(left),
         spared=dict.fromkeys(spared),
     )
+    for digest, told, past in advances:
+        advance = Advance(digest, tuple(told), tuple(past))
+        session.advances.append(advance)
     for call, name in names:
         session.take_over(call, name)
 
@@ -439,11 +454,15 @@ def _dump_spending(state: RunState, body: Body) -> None:
     if state.budget is not None:
         body["budget"] = state.budget.dump()
     if state.slices:
-        body["slices"] = [[holder, opened.budget.dump()] for holder, opened in state.slices.items()]
+        body["slices"] = []
+        for holder, opened in state.slices.items():
+            body["slices"].append([holder, opened.budget.dump()])
     if state.paid:
         body["paid"] = list(state.paid.items())
     if state.rates:
-        body["rates"] = [[queue, rate.limit, rate.calls, rate.ended] for queue, rate in state.rates.items()]
+        body["rates"] = []
+        for queue, rate in state.rates.items():
+            body["rates"].append([queue, rate.limit, rate.calls, rate.ended])
 
 
 def _load_spending(state: RunState, body: Body) -> None:
@@ -454,7 +473,9 @@ def _load_spending(state: RunState, body: Body) -> None:
     state.paid = _load_usages(body, "paid")
 
     # The rates count the units that run now by themselves.
-    rates = {queue: Rate(*counts) for queue, *counts in body.get("rates", ())}
+    rates: dict[str, Rate] = {}
+    for queue, *counts in body.get("rates", ()):
+        rates[queue] = Rate(*counts)
     ready.renew(state, rates)
 
 
