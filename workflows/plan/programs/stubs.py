@@ -1,6 +1,6 @@
 """The types of what a script may call, as a `.pyi` text: for the check of its types, and for editors."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from keyword import iskeyword
 from typing import Any, get_args
 
@@ -11,24 +11,47 @@ from sennit.workflows.plan.language.text import one_line
 from sennit.workflows.plan.programs.vocabulary import ROLES
 
 _LEVELS = 6
+"""Types are written to so many levels; a type inside these is `Any`."""
 _PARTS = 300
-"""So many parts of the types of a tool are written; what comes after them is `Any`."""
+"""The types of a tool have so many parts; the types behind them are `Any`."""
 _CHOICES = 20
-_WIDTH = 40
+"""A type with more choices is not written as a `Literal`."""
+_DEFAULT_LETTERS = 40
+"""A longer default is written as `...`."""
 _LITERALS = (str, int, bool)
 _SCALARS = (*_LITERALS, float)
+_EFFECTS = {"pure": "Pure.", "read": "It only reads."}
+"""What a tool does beside its answer, in words for who calls it."""
 _TYPES = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
-_LLM = 'role: _Role = "worker", model: str | None = None, tools: list[str] = [], max_turns: int = 8, '
-_LLM += 'turn: Literal["all", "first"] | dict[Literal["quorum"], int] | dict[Literal["after"], str] | None = None, '
-_LLM += 'messages: list[dict[str, str]] = [], instructions: str = "", media: Any = [], '
-_LLM += "max_tokens: int | None = None, temperature: float | None = None, top_p: float | None = None, "
-_LLM += "stop: str | list[str] | None = None, seed: int | None = None, "
-_LLM += f"effort: Literal[{', '.join(map(repr, get_args(Effort)))}] | None = None, system: str | None = None, "
-_LLM += "first_token_timeout: float | None = None, idle_timeout: float | None = None, "
-_LLM += "timeout: float | None = None, retry: int | None = None, budget: dict[str, Any] | None = None"
-_TIMEOUT, _LIMIT = "timeout: float | None = None", "limit: int | None = None"
-_CALL = {"timeout": _TIMEOUT, "retry": "retry: int | None = None"}
+_EFFORTS = ", ".join(map(repr, get_args(Effort)))
+_LLM_PARAMETERS = (
+    'role: _Role = "worker"',
+    "model: str | None = None",
+    "tools: list[str] = []",
+    "max_turns: int = 8",
+    'turn: Literal["all", "first"] | dict[Literal["quorum"], int] | dict[Literal["after"], str] | None = None',
+    "messages: list[dict[str, str]] = []",
+    'instructions: str = ""',
+    "media: Any = []",
+    "max_tokens: int | None = None",
+    "temperature: float | None = None",
+    "top_p: float | None = None",
+    "stop: str | list[str] | None = None",
+    "seed: int | None = None",
+    f"effort: Literal[{_EFFORTS}] | None = None",
+    "system: str | None = None",
+    "first_token_timeout: float | None = None",
+    "idle_timeout: float | None = None",
+    "timeout: float | None = None",
+    "retry: int | None = None",
+    "budget: dict[str, Any] | None = None",
+)
+_LLM = ", ".join(_LLM_PARAMETERS)
+_TIMEOUT = "timeout: float | None = None"
+_LIMIT = "limit: int | None = None"
+_CALL_LIMITS = {"timeout": _TIMEOUT, "retry": "retry: int | None = None"}
 """What a call takes beside its arguments: how many seconds, and how often it is attempted."""
+_ROLE_NAMES = ", ".join(f'"{role}"' for role in ROLES)
 _WORDS = f'''\
 import datetime as _datetime
 from collections.abc import Callable, Coroutine, Generator, Iterable
@@ -38,7 +61,7 @@ _P = ParamSpec("_P")
 _T = TypeVar("_T")
 _R = TypeVar("_R", covariant=True)
 _J = TypeVar("_J", bound=str | int | float | bool | list[Any] | dict[str, Any])
-_Role = Literal[{", ".join(f'"{role}"' for role in ROLES)}]
+_Role = Literal[{_ROLE_NAMES}]
 
 class Ticket(Generic[_R]):
     """A call that goes on by itself."""
@@ -123,65 +146,147 @@ def tool_stub(
     `characters` bound its description, `levels` its types; without levels it takes any arguments. `has_limits` adds
     what any call takes.
     """
-    if not _is_name(entry["name"]):
+    name = entry["name"]
+    if not _is_name(name):
         return ""
-    output = {} if entry.get("large") else entry.get("output_schema")
-    returned = type_of(output, definitions(output), levels) if output else "Ref" if entry.get("large") else "Any"
-    about = one_line(str(entry.get("description", "")), characters).replace("\\", "/").replace('"""', "'")
-    effect = {"pure": "Pure.", "read": "It only reads."}.get(str(entry.get("effect")), "It changes things.")
-    limits = _CALL if has_limits else {}
-    parameters = ", ".join(_parameters(entry.get("schema") or {}, levels, limits)) if levels else "**arguments: Any"
-    return f'async def {entry["name"]}({parameters}) -> {returned}:\n    """{f"{about} {effect}".strip()}"""\n'
+
+    parameters = "**arguments: Any"
+    if levels:
+        limits = _CALL_LIMITS if has_limits else {}
+        parameters = ", ".join(_parameters(entry.get("schema") or {}, levels, limits))
+    returned = _returned(entry, levels)
+
+    # The description must not end the docstring that it becomes.
+    about = one_line(str(entry.get("description", "")), characters)
+    about = about.replace("\\", "/").replace('"""', "'")
+    effect = _EFFECTS.get(str(entry.get("effect")), "It changes things.")
+    docstring = f"{about} {effect}".strip()
+    return f'async def {name}({parameters}) -> {returned}:\n    """{docstring}"""\n'
+
+
+def _returned(entry: Mapping[str, Any], levels: int) -> str:
+    """Return the type of a tool's result."""
+    if entry.get("large"):
+        return "Ref"
+    output = entry.get("output_schema")
+    if not output:
+        return "Any"
+    return type_of(output, definitions(output), levels)
 
 
 def _parameters(schema: Schema, levels: int, limits: Mapping[str, str]) -> Iterator[str]:
-    """Yield parameters in the order of the schema: by name alone from where an optional one precedes a required one;
-    and those of `limits` that it has not itself.
-    """
-    properties, required, defs = schema.get("properties") or {}, schema.get("required") or (), definitions(schema)
-    left = [_PARTS]
+    """Yield parameters in the order of the schema, and those of `limits` that the schema has not itself."""
+    properties = schema.get("properties") or {}
+    required = schema.get("required") or ()
     names = [name for name in properties if _is_name(name)]
-    optional = next((place for place, name in enumerate(names) if name not in required), len(names))
-    star = next((name for name in names[optional:] if name in required), None)
+
+    # Python has no required parameter behind an optional one, unless both are given by name alone, behind a `*`.
+    named_only_from = _required_after_optional(names, required)
+    types = _Types(definitions(schema))
     for name in names:
-        if name == star:
+        if name == named_only_from:
             yield "*"
-        default = "" if name in required else _default(properties[name])
-        yield f"{name}: {type_of(properties[name], defs, levels, left)}{default}"
-    others = [written for name, written in limits.items() if name not in properties]
-    yield from ["*", *others] if others and star is None else others
-    if schema.get("additionalProperties", True) is not False or len(names) < len(properties):
+        written = f"{name}: {types.of(properties[name], levels)}"
+        if name not in required:
+            written += f" = {_default(properties[name])}"
+        yield written
+
+    # Limits are given by name alone too.
+    own_limits = [written for limit, written in limits.items() if limit not in properties]
+    if own_limits and named_only_from is None:
+        yield "*"
+    yield from own_limits
+
+    # Arguments that have no name in Python are given as `**{"a-b": 1}`.
+    is_open = schema.get("additionalProperties", True) is not False
+    if is_open or len(names) < len(properties):
         yield "**others: Any"
 
 
+def _required_after_optional(names: Iterable[str], required: Collection[str]) -> str | None:
+    """Return the first required parameter that stands behind an optional one."""
+    has_optional = False
+    for name in names:
+        if name not in required:
+            has_optional = True
+        elif has_optional:
+            return name
+    return None
+
+
 def _default(schema: Any) -> str:
-    default = schema.get("default") if isinstance(schema, dict) else None
-    return f" = {default!r}" if type(default) in _SCALARS and len(repr(default)) <= _WIDTH else " = ..."
+    """Return the default of a parameter as Python writes it, `...` for none and for a long one."""
+    if not isinstance(schema, dict):
+        return "..."
+    default = schema.get("default")
+    if type(default) not in _SCALARS:
+        return "..."
+    written = repr(default)
+    if len(written) > _DEFAULT_LETTERS:
+        return "..."
+    return written
 
 
-def type_of(schema: Any, defs: dict[str, Any], levels: int = _LEVELS, left: list[int] | None = None) -> str:
-    """Return the type of a schema's values as Python writes it, `Any` for what it cannot say, or not in as many parts
-    as are `left`.
-    """
-    left = [_PARTS] if left is None else left
-    left[0] -= 1
-    if not isinstance(schema, dict) or not levels or left[0] < 0:
-        return "Any"
-    schema = resolve(schema, defs)
-    values = [schema["const"]] if "const" in schema else schema.get("enum")
-    if isinstance(values, list) and 0 < len(values) <= _CHOICES and all(type(value) in _LITERALS for value in values):
-        return f"Literal[{', '.join(map(repr, values))}]"
-    parts = schema.get("anyOf") or schema.get("oneOf") or schema.get("type")
-    if isinstance(parts, list):
-        each = (part if isinstance(part, dict) else {**schema, "type": part} for part in parts[: left[0] + 1])
-        types = dict.fromkeys(type_of(part, defs, levels - 1, left) for part in each)
-        return "Any" if "Any" in types else " | ".join(types)
-    if parts == "array":
-        return f"list[{type_of(schema.get('items'), defs, levels - 1, left)}]"
-    if parts == "object":
-        others = None if schema.get("properties") else schema.get("additionalProperties")
-        return f"dict[str, {type_of(others, defs, levels - 1, left)}]"
-    return _TYPES.get(str(parts), "Any")
+def type_of(schema: Any, defs: dict[str, Any], levels: int = _LEVELS) -> str:
+    """Return the type of a schema's values as Python writes it, `Any` for what it cannot say or only at length."""
+    return _Types(defs).of(schema, levels)
+
+
+class _Types:
+    """Writes the types of one tool. It counts their parts: a schema that refers to itself would have too many."""
+
+    def __init__(self, defs: dict[str, Any]) -> None:
+        self._defs = defs
+        self._parts_left = _PARTS
+
+    def of(self, schema: Any, levels: int) -> str:
+        """Return the type of a schema's values, `Any` where no levels or parts are left."""
+        self._parts_left -= 1
+        if not isinstance(schema, dict) or not levels or self._parts_left < 0:
+            return "Any"
+        schema = resolve(schema, self._defs)
+        values = _choices(schema)
+        if values:
+            return f"Literal[{', '.join(map(repr, values))}]"
+
+        kind = schema.get("anyOf") or schema.get("oneOf") or schema.get("type")
+        inner_levels = levels - 1
+        if isinstance(kind, list):
+            return self._union(schema, kind, inner_levels)
+        if kind == "array":
+            item = self.of(schema.get("items"), inner_levels)
+            return f"list[{item}]"
+        if kind == "object":
+            # Fields of one dict differ in their types, but for fields that may have any name.
+            value_schema = None
+            if not schema.get("properties"):
+                value_schema = schema.get("additionalProperties")
+            value = self.of(value_schema, inner_levels)
+            return f"dict[str, {value}]"
+        return _TYPES.get(str(kind), "Any")
+
+    def _union(self, schema: Schema, alternatives: list[Any], levels: int) -> str:
+        """Return the type of values that fit one of several schemas, or one of several names of types."""
+        types = []
+        for alternative in alternatives[: self._parts_left + 1]:
+            if not isinstance(alternative, dict):
+                alternative = {**schema, "type": alternative}
+            types.append(self.of(alternative, levels))
+        if "Any" in types:
+            return "Any"
+        return " | ".join(dict.fromkeys(types))
+
+
+def _choices(schema: Schema) -> list[Any]:
+    """Return the only values that a schema allows, none if it allows others or `Literal` cannot say them."""
+    values = schema.get("enum")
+    if "const" in schema:
+        values = [schema["const"]]
+    if not isinstance(values, list) or len(values) > _CHOICES:
+        return []
+    if any(type(value) not in _LITERALS for value in values):
+        return []
+    return values
 
 
 def _is_name(name: str) -> bool:
