@@ -30,38 +30,52 @@ class Sizes:
 
     def number(self, node: ast.AST) -> int | None:
         """Return the whole number that an expression always is, None if the script does not say it."""
-        found: int | None = None
-        match node:
-            case ast.Constant(value=int(value)) if type(value) is int:
-                found = value
-            case ast.UnaryOp(op=ast.USub(), operand=operand):
-                number = self.number(operand)
-                found = None if number is None else -number
-            case ast.BinOp(left=left, op=op, right=right) if type(op) in _ARITHMETIC:
-                one, other = self.number(left), self.number(right)
-                if one is not None and other is not None:
-                    found = _ARITHMETIC[type(op)](one, other)
-            case ast.Call(func=ast.Name(id="len") as word, args=[items]) if self._source.meaning(word) is None:
-                found = self.length(items)
-            case ast.Name():
-                value = self._value(node)
-                if type(value) is int:
-                    self.assumed.add(node.id)
-                    found = value
-                elif isinstance(value, ast.expr):
-                    found = self.number(value)
-        if found is None or abs(found) >= MOST:
+        number = self._number(node)
+        if number is None or abs(number) >= MOST:
             return None
-        return found
+        return number
+
+    def _number(self, node: ast.AST) -> int | None:
+        match node:
+            case ast.Constant(value=value) if type(value) is int:
+                return value
+            case ast.UnaryOp(op=ast.USub(), operand=operand):
+                positive = self.number(operand)
+                return None if positive is None else -positive
+            case ast.BinOp(left=left, op=op, right=right) if type(op) in _ARITHMETIC:
+                left_number = self.number(left)
+                right_number = self.number(right)
+                if left_number is None or right_number is None:
+                    return None
+                return _ARITHMETIC[type(op)](left_number, right_number)
+            case ast.Call(func=ast.Name(id="len") as word, args=[items]) if self._source.meaning(word) is None:
+                return self.length(items)
+            case ast.Name():
+                return self._number_of_name(node)
+        return None
+
+    def _number_of_name(self, name: ast.Name) -> int | None:
+        value = self._value(name)
+        if type(value) is int:
+            # Only an input is a number here. Who uses the number must know that it rests on that input.
+            self.assumed.add(name.id)
+            return value
+        if isinstance(value, ast.expr):
+            return self.number(value)
+        return None
 
     def length(self, node: ast.AST) -> int | None:
         """Return how many items an expression always has, None if the script does not say it."""
         match node:
             case ast.List(elts=items) | ast.Tuple(elts=items):
-                return None if any(isinstance(item, ast.Starred) for item in items) else len(items)
+                has_stars = any(isinstance(item, ast.Starred) for item in items)
+                return None if has_stars else len(items)
             case ast.Set(elts=items) | ast.Dict(keys=items):
+                # Equal items count once. Only constants show which are equal.
                 constants = [item.value for item in items if isinstance(item, ast.Constant)]
-                return len(set(constants)) if len(constants) == len(items) else None
+                if len(constants) < len(items):
+                    return None
+                return len(set(constants))
             case ast.Constant(value=str(text)):
                 return len(text)
             case ast.Call(func=ast.Attribute(value=items, attr=name), args=[]) if name in _VIEWS:
@@ -71,27 +85,43 @@ class Sizes:
             case ast.ListComp(generators=generators) | ast.GeneratorExp(generators=generators):
                 return self._length_of_comprehension(generators)
             case ast.Name() if not self._is_changed(node):
-                value = self._value(node)
-                if isinstance(value, ast.expr):
-                    return self.length(value)
-                return len(value) if isinstance(value, list | str | dict) else None
+                return self._length_of_name(node)
+        return None
+
+    def _length_of_name(self, name: ast.Name) -> int | None:
+        value = self._value(name)
+        if isinstance(value, ast.expr):
+            return self.length(value)
+        if isinstance(value, list | str | dict):
+            return len(value)
         return None
 
     def _length_of_call(self, name: str, args: Sequence[ast.expr]) -> int | None:
+        """Return how many items a function of Python gives."""
         if name == "range":
-            numbers = [number for number in map(self.number, args) if number is not None]
-            is_range = len(numbers) == len(args) and 0 < len(numbers) < 4 and numbers[2:] != [0]
-            return len(range(*numbers)) if is_range else None
+            return self._length_of_range(args)
         if name == "zip":
-            lengths = [self.length(each) for each in args]
-            known = [length for length in lengths if length is not None]
-            return min(known) if known and len(known) == len(lengths) else None
-        return self.length(args[0]) if name in _SAME_LENGTH and args else None
+            lengths = _all_known([self.length(arg) for arg in args])
+            return min(lengths) if lengths else None
+        if name in _SAME_LENGTH and args:
+            return self.length(args[0])
+        return None
+
+    def _length_of_range(self, args: Sequence[ast.expr]) -> int | None:
+        numbers = _all_known([self.number(arg) for arg in args])
+        if numbers is None or not 1 <= len(numbers) <= 3:
+            return None
+        has_no_step = numbers[2:] == [0]
+        if has_no_step:
+            return None
+        return len(range(*numbers))
 
     def _length_of_comprehension(self, generators: Sequence[ast.comprehension]) -> int | None:
-        lengths = [self.length(each.iter) for each in generators if not each.ifs]
-        known = [length for length in lengths if length is not None]
-        return math.prod(known) if len(known) == len(generators) else None
+        lengths = _all_known([self.length(generator.iter) for generator in generators if not generator.ifs])
+        # An `if` may leave items out.
+        if lengths is None or len(lengths) < len(generators):
+            return None
+        return math.prod(lengths)
 
     def _value(self, name: ast.Name) -> Any:
         """Return the value of an input, or the expression that a name always stands for; None for any other."""
@@ -114,8 +144,21 @@ class Sizes:
                 return True
             if isinstance(around, ast.Subscript) and not isinstance(around.ctx, ast.Load):
                 return True
-            # A function of the script may change what it is given.
-            called = around.func if isinstance(around, ast.Call) and around.func is not use else None
-            if isinstance(called, ast.Name) and self._source.meaning(called) is not None:
+            if isinstance(around, ast.Call) and self._is_given_to_script(use, around):
                 return True
         return False
+
+    def _is_given_to_script(self, argument: ast.Name, call: ast.Call) -> bool:
+        """Whether a function of the script gets a value, which it may change."""
+        function = call.func
+        if function is argument or not isinstance(function, ast.Name):
+            return False
+        return self._source.meaning(function) is not None
+
+
+def _all_known(numbers: Sequence[int | None]) -> list[int] | None:
+    """Return the numbers, None if one of them is not known."""
+    known = [number for number in numbers if number is not None]
+    if len(known) < len(numbers):
+        return None
+    return known
