@@ -4,7 +4,7 @@ import ast
 import json
 import re
 from collections.abc import Callable, Collection, Iterator
-from itertools import islice
+from dataclasses import dataclass
 from textwrap import dedent
 from typing import Any
 
@@ -44,8 +44,10 @@ def script_in(reply: str) -> str:
     Raises UnreadableProgram.
     """
     text = _in_json(clean(without_thoughts(reply)))
-    scripts = [text] if _is_main(text) else _scripts_in(text)
-    whole = _joined(list(map(_straight, scripts)))
+    scripts = [text]
+    if not _is_main(text):
+        scripts = _scripts_in(text)
+    whole = _joined([_straight(script) for script in scripts])
     if not _FUNCTION.search(whole):
         raise UnreadableProgram("the reply holds no script; write one with `async def main(goal: str)`")
     return whole.strip() + "\n"
@@ -63,11 +65,28 @@ def _scripts_in(text: str) -> list[str]:
     fenced, rest, is_open = fenced_in(text, _TAGS, lambda inside: bool(_tree(inside).body))
     if is_open:
         raise UnreadableProgram("the code fence is never closed; write the whole script again, and close it")
+
+    # A fence without a function is an example, or the output of one. A fence may hold others, as in a quoted reply.
     scripts = list[str]()
-    for each in map(_in_json, fenced):
-        is_wrapped = _FUNCTION.search(each) and not _tree(each).body and fenced_in(each, _TAGS)[0]
-        scripts += _scripts_in(each) if is_wrapped else [each] if _FUNCTION.search(each) else []
-    return [*scripts, rest] if _MAIN.search(rest) or not fenced else scripts
+    for inside in fenced:
+        code = _in_json(inside)
+        if not _FUNCTION.search(code):
+            continue
+        if _is_wrapped(code):
+            scripts += _scripts_in(code)
+        else:
+            scripts.append(code)
+    if _MAIN.search(rest) or not fenced:
+        scripts.append(rest)
+    return scripts
+
+
+def _is_wrapped(text: str) -> bool:
+    """Whether a text is no Python, but has fences or tags inside it."""
+    if _tree(text).body:
+        return False
+    fenced, _, _ = fenced_in(text, _TAGS)
+    return bool(fenced)
 
 
 def _in_json(text: str) -> str:
@@ -77,27 +96,41 @@ def _in_json(text: str) -> str:
     if not text.lstrip().startswith("{"):
         return text
     try:
-        found = json.loads(text, strict=False)
+        holder = json.loads(text, strict=False)
     except (ValueError, RecursionError):
         return text
+
+    # The text begins with a brace, so that it is an object. A call has its code among its arguments.
     for name in _CALLS:
-        inner = found.get(name) if isinstance(found, dict) else None
-        if isinstance(inner, dict) and any(_MAIN.search(str(inner.get(code))) for code in _CODE):
-            found = inner
-    codes = [found[name] for name in _CODE if isinstance(found.get(name), str)] if isinstance(found, dict) else []
-    return clean(codes[0]) if len(codes) == 1 else text
+        arguments = holder.get(name)
+        if isinstance(arguments, dict) and _has_main(arguments):
+            holder = arguments
+    codes = [holder[name] for name in _CODE if isinstance(holder.get(name), str)]
+    if len(codes) != 1:
+        return text
+    return clean(codes[0])
+
+
+def _has_main(arguments: dict[str, Any]) -> bool:
+    return any(_MAIN.search(str(arguments.get(name))) for name in _CODE)
 
 
 def _straight(script: str) -> str:
     """Return a script that is Python only with straight quotes and plain spaces with these."""
+    if _tree(script).body:
+        return script
     straight = script.translate(_STRAIGHT)
-    return straight if not _tree(script).body and _tree(straight).body else script
+    return straight if _tree(straight).body else script
 
 
 def _joined(scripts: list[str]) -> str:
     """Return one script of several. Raises UnreadableProgram if one defines what another does."""
-    names = [name for script in scripts for name in _defined(script)]
-    if len(names) > len(set(names)) or (len(scripts) > 1 and not all(_tree(script).body for script in scripts)):
+    names: list[str] = []
+    for script in scripts:
+        names += _defined(script)
+    has_duplicates = len(names) > len(set(names))
+    has_broken_part = len(scripts) > 1 and not all(_tree(script).body for script in scripts)
+    if has_duplicates or has_broken_part:
         raise UnreadableProgram("the reply holds several scripts; write one, in one code fence")
     return "\n\n".join(script.strip("\n") for script in scripts)
 
@@ -107,8 +140,9 @@ def _defined(script: str) -> Iterator[str]:
     for node in _tree(script).body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             yield node.name
-        for target in node.targets if isinstance(node, ast.Assign) else ():
-            yield from (name.id for name in ast.walk(target) if isinstance(name, ast.Name))
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                yield from (name.id for name in ast.walk(target) if isinstance(name, ast.Name))
 
 
 def fenced_in(
@@ -118,36 +152,69 @@ def fenced_in(
     and whether one is never closed. A fence ends where what is in it is whole, or else at the first row that may end
     it. One that opens behind everything else closes what has no other.
     """
-    found, rest, last = dict[str, None](), list[str](), -1
+    fenced: dict[str, None] = {}
+    rest: list[str] = []
     rows = text.rstrip().split("\n")
-    for number, line in enumerate(rows):
-        bare, begins = line.strip(" \t"), _FENCE.match(line)
-        if number <= last:
+    number = 0
+    while number < len(rows):
+        opening = _opening(rows[number], tags)
+        if opening is None:
+            rest.append(f"{rows[number]}\n")
+            number += 1
             continue
-        if begins:
-            end, most = begins[1], begins.start(1) + _CODE_INDENT
-        elif bare[:1] == "<" and bare[1:-1] in tags and bare[-1:] == ">":
-            end, most = f"</{bare[1:]}", len(text)
-        else:
-            rest.append(f"{line}\n")
-            continue
-        last = _end_of(rows, number + 1, end, most, is_whole)
-        if last < 0:
-            is_empty = number == len(rows) - 1 and bare == end
-            return list(found), "".join(rest), not is_empty
-        found[_inside(rows, number + 1, last)] = None
-    return list(found), "".join(rest), False
+        last = _end_of(rows, number + 1, opening, is_whole)
+        if last is None:
+            # An opening in the last row may be the end of nothing: the fence that it closes was cut off.
+            is_last = number == len(rows) - 1
+            is_stray_end = is_last and rows[number].strip(" \t") == opening.end
+            return list(fenced), "".join(rest), not is_stray_end
+        fenced[_inside(rows, number + 1, last)] = None
+        number = last + 1
+    return list(fenced), "".join(rest), False
 
 
-def _end_of(rows: list[str], first: int, end: str, most: int, is_whole: Callable[[str], bool]) -> int:
-    """Return the row that ends what begins at a row, -1 if none does."""
-    ends = (
-        number
-        for number, row in enumerate(rows[first:], first)
-        if len(row) - len(row.lstrip()) < most and _ends(row.strip(" \t"), end, number == len(rows) - 1)
-    )
-    some = list(islice(ends, _ENDS))
-    return next((number for number in some if is_whole(_inside(rows, first, number))), some[0] if some else -1)
+@dataclass(frozen=True, slots=True)
+class _Opening:
+    """The row that opens a fence or a tag."""
+
+    end: str
+    """How the row reads that ends it."""
+    indent_limit: int | None
+    """A row that is indented so much, or more, does not end it. None is without a limit."""
+
+
+def _opening(row: str, tags: Collection[str]) -> _Opening | None:
+    """Return the fence or the tag that a row opens, None for any other row."""
+    fence = _FENCE.match(row)
+    if fence is not None:
+        return _Opening(fence[1], fence.start(1) + _CODE_INDENT)
+    bare = row.strip(" \t")
+    if bare[:1] == "<" and bare[1:-1] in tags and bare[-1:] == ">":
+        return _Opening(f"</{bare[1:]}", None)
+    return None
+
+
+def _end_of(rows: list[str], start: int, opening: _Opening, is_whole: Callable[[str], bool]) -> int | None:
+    """Return the row that ends what begins at a row, None if none does."""
+    ends: list[int] = []
+    for number in range(start, len(rows)):
+        row = rows[number]
+        indent = len(row) - len(row.lstrip())
+        if opening.indent_limit is not None and indent >= opening.indent_limit:
+            continue
+        is_last = number == len(rows) - 1
+        if _ends(row.strip(" \t"), opening.end, is_last):
+            ends.append(number)
+        if len(ends) == _ENDS:
+            break
+
+    # A script may have fences in its texts: it ends at the first fence before which it is whole.
+    for end in ends:
+        if is_whole(_inside(rows, start, end)):
+            return end
+    if ends:
+        return ends[0]
+    return None
 
 
 def _ends(bare: str, end: str, is_last: bool) -> bool:
@@ -173,7 +240,7 @@ def planned_problems(script: str, models: Collection[str]) -> Iterator[str]:
         if parameter.required and name != "goal":
             yield f"`main` is given `goal` alone, not {format_name(name)}"
     mains = [node for node in _tree(script).body if isinstance(node, ast.AsyncFunctionDef) and node.name == "main"]
-    if mains and not any(_gives(part) for statement in mains[-1].body for part in within(statement)):
+    if mains and not _returns_value(mains[-1]):
         yield f"line {line_of(mains[-1])}: `main` returns nothing; end it with `return` and the answer to the goal"
     yield from foreign_models(script, models)
 
@@ -181,18 +248,42 @@ def planned_problems(script: str, models: Collection[str]) -> Iterator[str]:
 def foreign_models(script: str, models: Collection[str]) -> Iterator[str]:
     """Yield each call of a script that may ask a model which serves no role of the run."""
     for node in ast.walk(_tree(script)):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "llm":
-            for keyword in node.keywords:
-                named = keyword.value.value if isinstance(keyword.value, ast.Constant) else ""
-                if keyword.arg is None or (keyword.arg == "model" and named is not None and named not in models):
-                    known = format_names(sorted(models))
-                    yield f"line {line_of(node)}: `llm` may ask {known} alone; leave `model` and `**` out"
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.func.id != "llm":
+            continue
+        for keyword in node.keywords:
+            if _may_name_model(keyword, models):
+                known = format_names(sorted(models))
+                yield f"line {line_of(node)}: `llm` may ask {known} alone; leave `model` and `**` out"
+
+
+def _may_name_model(keyword: ast.keyword, models: Collection[str]) -> bool:
+    """Whether an argument of `llm` may name a model that is none of these."""
+    if keyword.arg is None:
+        return True
+    if keyword.arg != "model":
+        return False
+    # A model that the script works out counts as one without a name. With None the model of the role answers.
+    model: Any = ""
+    if isinstance(keyword.value, ast.Constant):
+        model = keyword.value.value
+    return model is not None and model not in models
+
+
+def _returns_value(function: ast.AsyncFunctionDef) -> bool:
+    parts: list[ast.AST] = []
+    for statement in function.body:
+        parts += within(statement)
+    return any(_gives(part) for part in parts)
 
 
 def _gives(node: ast.AST) -> bool:
-    """Whether it ends a function with a value, or with an error."""
-    is_none = isinstance(node, ast.Return) and isinstance(node.value, ast.Constant) and node.value.value is None
-    return isinstance(node, ast.Raise) or (isinstance(node, ast.Return) and node.value is not None and not is_none)
+    """Whether a statement ends a function with a value, or with an error."""
+    if isinstance(node, ast.Raise):
+        return True
+    if not isinstance(node, ast.Return) or node.value is None:
+        return False
+    is_none = isinstance(node.value, ast.Constant) and node.value.value is None
+    return not is_none
 
 
 def _tree(script: str) -> ast.Module:
