@@ -33,6 +33,12 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def jump(self, seconds: float) -> None:
         self._now += max(seconds, _LEAST)
 
+    async def shutdown_default_executor(self, timeout: float | None = None) -> None:  # noqa: ASYNC109 - as in asyncio
+        """Wait until all threads have ended. From Python 3.12 on there is a limit, which would pass at once here."""
+        del timeout
+        with self.work():
+            await super().shutdown_default_executor()
+
     @contextmanager
     def work(self) -> Iterator[None]:
         """Let time stand still for the length of the block."""

@@ -279,7 +279,7 @@ def _refused_to_scripts(name: str, function: Callable[..., Any]) -> Callable[...
         frame: types.FrameType = frame_above(1)
         if frame.f_code.co_filename == FILE:
             raise NotImplementedError("a script has no eval and no exec: write the code itself")
-        if name != "compile" and len(given) == 1:
+        if name != "compile" and len(given) == 1 and not options:
             # Without namespaces they take those of their caller.
             given = (*given, frame.f_globals, frame.f_locals)
         return function(*given, **options)

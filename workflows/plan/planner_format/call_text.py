@@ -16,6 +16,8 @@ DOLLAR = "\u01c2"
 WIDE = {code + 0xFEE0: code for code in range(0x21, 0x7F)}
 """Full-width signs, letters and digits as plain ones."""
 
+_CONSTANTS = ("None", "True", "False")
+"""Keywords that Python holds to be values under any spelling."""
 _CLOSERS = {"(": ")", "[": "]", "{": "}"}
 _QUOTES = r"\"'\u201c-\u201e\u2018\u2019\u00ab\u00bb\uff02\uff07"
 _OUTSIDE = re.compile(
@@ -83,8 +85,10 @@ class CallText:
             return end
         if sign in _ENDINGS:
             return self._opened(row, found.start(), sign)
-        if sign == "=" and iskeyword(name := "".join(self._text).strip()):
-            self._text = [chr(ord(name[0]) + 0xFEE0), name[1:]]  # to Python it is the same name, and no keyword
+        if sign == "=":
+            name = "".join(self._text).strip()
+            if iskeyword(name) and name not in _CONSTANTS:
+                self._text = [chr(ord(name[0]) + 0xFEE0), name[1:]]  # to Python it is the same name, and no keyword
         self._end_text()
         self._behind_string = False
         if sign in _CLOSERS:
