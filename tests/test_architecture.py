@@ -104,7 +104,7 @@ LOCKED = "workflows/plan/bounded_cache.py"
 LONGEST_FILE = 800
 LONGEST_FUNCTION = 100
 DENSEST = {
-    "workflows": (11.5, 22, 18, 35),
+    "workflows": (11.3, 22, 14, 32),
     "activities": (10.9, 21, 14, 30),
     "workers": (10.0, 20, 17, 17),
     "starter": (10.2, 20, 7, 20),
