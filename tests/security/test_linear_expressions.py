@@ -7,6 +7,7 @@ import time
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from doubles.expressions import Expression, expressions, nasty_texts
 
 from sennit.activities.limits import MAX_RULED_CHARACTERS
@@ -52,6 +53,7 @@ def seconds(expression: Expression, text: str) -> float:
     return time.thread_time() - begun
 
 
+@pytest.mark.timeout(600)  # hundreds of expressions, each several times
 def test_ten_times_the_text_takes_about_ten_times_the_time() -> None:
     for expression in expressions(LOCAL):
         most = next((most for place, most in BOUNDED.items() if expression.place.startswith(place)), None)

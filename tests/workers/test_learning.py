@@ -14,6 +14,8 @@ from sennit.activities.storage.learned import LearnedStore
 from sennit.activities.toolbox import load_tools
 from sennit.workflows.plan.learning.trajectory import NotedCall, Source, Trajectory, keys_of
 
+pytestmark = pytest.mark.timeout(400)  # each test starts several commands
+
 
 @pytest.fixture
 def store(tmp_path: Path) -> DirectoryStore:
@@ -29,7 +31,7 @@ def sennit(store: DirectoryStore, *arguments: str, **env: str) -> subprocess.Com
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("SENNIT_", "TEMPORAL_"))}
     place = {"SENNIT_ARTIFACTS": store.place("", "").rstrip("/"), "SENNIT_STATE": "/nowhere"}
     command = [sys.executable, "-m", "sennit", *arguments]
-    return subprocess.run(command, env=clean | place | env, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, env=clean | place | env, capture_output=True, text=True, timeout=120, check=False)
 
 
 async def noted(store: DirectoryStore, name: str, *, used: bool, values: bytes | None = None, tenant: str = "") -> None:
