@@ -35,7 +35,7 @@ class Stack:
         self.engine = engine
         self._program = program
         self._standins = engine.place / "standins.yaml"
-        self._settings = {"DOCKER_HOST": engine.host, "POSTGRES_PASSWORD": "a password: $x"}
+        self._settings = {"DOCKER_HOST": engine.host, "POSTGRES_PASSWORD": "a-password:$x%"}
         services = {name: {"image": image} for name, image in images.items()}
         self._standins.write_text(yaml.safe_dump({"services": services}))
 
