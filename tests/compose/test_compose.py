@@ -218,7 +218,7 @@ async def test_down_drains_and_up_goes_on(stack: Stack, tmp_path: Path) -> None:
 
 def documented(word: str) -> str:
     """Return the commands for compose on the page for operators in which a word stands."""
-    blocks = re.findall(r"^```\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    blocks = re.findall(r"^```\w*\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
     (block,) = [each for each in blocks if COMPOSE in each and word in each]
     return str(block)
 
