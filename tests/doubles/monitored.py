@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx
 import yaml
-from doubles.runs import call, insist, until
+from doubles.runs import call, early_calls, insist, until
 from doubles.worker_processes import WorkerProcesses
 from temporalio.client import Client
 from temporalio.common import Priority
@@ -176,7 +176,8 @@ async def _speculate(client: Client) -> None:
     ]
     handle = await _start(client, "acme", nodes, speculate="on")
     await until(handle, lambda view: bool(view["blocked"]))
-    await asyncio.sleep(0.5)
+    while len(await early_calls(handle)) < 2:
+        await asyncio.sleep(0.05)
     await insist(handle, "answer", {"node": "ok", "value": "yes"})
     await handle.result()
 

@@ -100,3 +100,13 @@ async def board(handle: WorkflowHandle[Any, Any]) -> str:
     """What a run shows under Current Details."""
     metadata: WorkflowMetadata = await handle.query("__temporal_workflow_metadata", result_type=WorkflowMetadata)
     return metadata.current_details
+
+
+async def early_calls(handle: WorkflowHandle[Any, Any]) -> list[str]:
+    """Return the ids of the calls that a run has made early."""
+    found = []
+    async for event in handle.fetch_history_events():
+        scheduled = event.activity_task_scheduled_event_attributes
+        if scheduled.activity_type.name == "prefetch":
+            found.append(scheduled.activity_id)
+    return found

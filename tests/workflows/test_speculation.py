@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from doubles.local_workers import Handle, Start, remembered_or_not, serving, starting
-from doubles.runs import insist, until
+from doubles.local_workers import Start, remembered_or_not, serving, starting
+from doubles.runs import early_calls, insist, until
 from doubles.tools import calls
 from temporalio.client import Client
 
@@ -54,16 +54,6 @@ async def learned(client: Client, begin: Start, plan: dict[str, Any], tenant: st
     handle = await begin(plan=plan, tenant=tenant)
     await handle.result()
     await client.get_workflow_handle(f"{handle.id}.noted-calls").result()
-
-
-async def early_calls(handle: Handle) -> list[str]:
-    """Return the ids of the calls that a run has made early."""
-    found = []
-    async for event in handle.fetch_history_events():
-        scheduled = event.activity_task_scheduled_event_attributes
-        if scheduled.activity_type.name == "prefetch":
-            found.append(scheduled.activity_id)
-    return found
 
 
 def asks_in_turn(server: ModelServer, *asked: Call) -> None:
