@@ -18,16 +18,26 @@ done
 """
 
 
-def execute(folder: Path, failures: str) -> tuple[subprocess.CompletedProcess[str], list[str]]:
-    """Run the script; `make TARGET` fails as often as `TARGET:TIMES` says. Return the run, and the calls of make."""
+def execute(
+    folder: Path, failures: str, build: str | None = None
+) -> tuple[subprocess.CompletedProcess[str], list[str]]:
+    """Run the script; `make TARGET` fails as often as `TARGET:TIMES` says. Return the run, and the calls of make.
+
+    The cluster's tests have passed, unless there is a `build`: the script that builds the cluster's programs.
+    """
     programs = folder / "programs"
     for place in (folder / ".ci", folder / "deploy/dev-cluster", programs):
         place.mkdir(parents=True)
     shutil.copy(ROOT / ".ci/run", folder / ".ci/run")
     (folder / "deploy/dev-cluster/tested.sh").write_text("echo same\n")
     (folder / "deploy/dev-cluster/verified").write_text("same\n")
-    for name in ("make", "chromium", "prometheus"):
-        (programs / name).write_text(MAKE)
+    stubs = {"make": MAKE, "chromium": MAKE, "prometheus": MAKE}
+    if build is not None:
+        (folder / "deploy/dev-cluster/verified").write_text("other\n")
+        (folder / "deploy/dev-cluster/build.sh").write_text(build)
+        stubs |= {"go": MAKE, "apt-get": MAKE, "id": "#!/bin/sh\necho 0\n"}
+    for name, script in stubs.items():
+        (programs / name).write_text(script)
         (programs / name).chmod(0o755)
 
     environment = {
@@ -73,3 +83,17 @@ def test_lint_runs_once(tmp_path: Path) -> None:
     run, calls = execute(tmp_path, "lint:1")
     assert run.returncode != 0
     assert len(calls) == 1
+
+
+def test_the_cluster_comes_last_where_its_tests_have_not_passed_on_what_is_here(tmp_path: Path) -> None:
+    run, calls = execute(tmp_path, "", build="exit 0\n")
+    assert run.returncode == 0, run.stderr
+    targets = [call.split()[0] for call in calls]
+    assert targets[6:] == ["cluster-down", "cluster-up", "cluster-test", "cluster-down", "compose-test", "cluster-down"]
+
+
+def test_the_cluster_is_left_out_while_its_programs_are_still_being_built(tmp_path: Path) -> None:
+    run, calls = execute(tmp_path, "", build="exec sleep 300\n")
+    assert run.returncode == 0, run.stderr
+    assert "cluster-up" not in " ".join(calls)
+    assert "cluster: skipped: its programs are still being built" in run.stdout
