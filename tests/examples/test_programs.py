@@ -53,16 +53,10 @@ def test_a_program_is_short_and_says_what_it_is(name: str) -> None:
     assert [line.split()[0] + " " for line in lines if line.startswith(parts)] == list(parts)
 
 
-def test_the_page_draws_every_program_and_its_test_passes(monkeypatch: pytest.MonkeyPatch) -> None:
-    docs = PROGRAMS.parents[1] / "docs"
-    page, library = (docs / "programs.md").read_text(), (docs / "examples.md").read_text()
+def test_the_page_draws_every_program() -> None:
+    library = (PROGRAMS.parents[1] / "docs" / "examples.md").read_text()
     drawn = re.findall(r"^### \[(\w+)\].*?```mermaid", library, re.MULTILINE | re.DOTALL)
     assert sorted(drawn) == EVERY
-    [written] = [code for code in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "def test_" in code]
-    scope: dict[str, Any] = {}
-    exec(written, scope)
-    monkeypatch.chdir(PROGRAMS.parents[1])
-    scope["test_a_page_is_mended_until_it_is_good"]()
 
 
 def test_a_race_takes_the_first_good_one_and_cancels_the_rest() -> None:
