@@ -412,12 +412,12 @@ class ScriptRun:
             raise Untrue("it has told a report that is none")
         self._note(said.get("print"))
         self._take_measures(said)
-        open_ones = said.get("open")
-        if not isinstance(open_ones, list) or not all(type(number) is int for number in open_ones):
-            raise Untrue("it has told a report without its open calls")
-        still_open = self._open.intersection(open_ones)
-        for number in sorted(self._open - still_open):
-            self._close(number)
+        closed = said.get("closed")
+        if not isinstance(closed, list) or not all(type(number) is int for number in closed):
+            raise Untrue("it has told a report without the calls that it has given up")
+        for number in sorted(closed):
+            if number in self._open:
+                self._close(number)
         if "done" in said:
             return self._complete(said["done"], said.get("kept"))
         if "error" in said:

@@ -124,7 +124,7 @@ def tell(*calls: str, seconds: str = "0.0", printed: str = "''") -> str:
 
 def report(fields: str) -> str:
     """Return code that tells a report which is not true, and waits."""
-    true = '"print": "", "digest": "0" * 32, "seconds": 0.0, "open": []'
+    true = '"print": "", "digest": "0" * 32, "seconds": 0.0, "closed": []'
     return f"os.write(1, json.dumps({{{true}, {fields}}}).encode() + b'\\n')\nos.read(0, 1)"
 
 
@@ -146,8 +146,8 @@ LIES = {
     "a text that is a number": tell(SEARCH, printed="5"),
     "no calls": tell(),
     "calls that are an object": 'tell({"calls": {}, "print": "", "seconds": 0.0})',
-    "a report without its open calls": 'os.write(1, b\'{"print": ""}\\n\')\nos.read(0, 1)',
-    "an open call that is a text": report('"open": ["0"]'),
+    "a report without the calls that it has given up": 'os.write(1, b\'{"print": ""}\\n\')\nos.read(0, 1)',
+    "a call given up that is a text": report('"closed": ["0"]'),
     "an error with a line that is not there": report('"error": ["ValueError", "x", 10**6, []]'),
     "an error with a file in its frames": report('"error": ["ValueError", "x", 1, [[1, "main\\nroot"]]]'),
     "an error of wrong types": report('"error": [5, None, "x", 7]'),

@@ -10,6 +10,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator
 from contextvars import Context
+from functools import partial
 from types import CodeType, FrameType
 from typing import Any, Final, TypeVar
 
@@ -109,6 +110,14 @@ class ScriptFuture(asyncio.Future[Any]):
     """A future whose hash is the number of its creation."""
 
     ordinal = 0
+    given_up: Callable[[], None] | None = None
+    """What is to be done when the script waits for it no longer: only for that of a call."""
+
+    def cancel(self, msg: Any | None = None) -> bool:
+        was_pending = super().cancel(msg)
+        if was_pending and self.given_up is not None:
+            self.given_up()
+        return was_pending
 
     def __hash__(self) -> int:
         return self.ordinal
@@ -139,6 +148,8 @@ class ReplayLoop(asyncio.AbstractEventLoop):
         self._ready = deque[asyncio.Handle]()
         self._futures: dict[int, ScriptFuture] = {}
         self._timers: dict[int, _Timer] = {}
+        self._closed: list[int] = []
+        """The calls and timers that the script has given up since the worker was told of such ones."""
         self._created = 0
         self._timeouts = 0
 
@@ -245,7 +256,8 @@ class ReplayLoop(asyncio.AbstractEventLoop):
         return self.call_later(when - self.time(), callback, *args, context=context)
 
     def _timer_handle_cancelled(self, handle: Any) -> None:
-        self._timers.pop(handle.number, None)
+        if self._timers.pop(handle.number, None) is not None:
+            self._closed.append(handle.number)
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
         """Say nothing: an error that nobody has asked for is no output of the script."""
@@ -261,6 +273,7 @@ class ReplayLoop(asyncio.AbstractEventLoop):
     def open_call(self, number: int) -> ScriptFuture:
         """Return the future of a call that the worker has taken."""
         future = self._futures[number] = self.create_future()
+        future.given_up = partial(self._give_up, number)
         return future
 
     def end_call(self, number: int, value: Any, error: BaseException | None) -> None:
@@ -281,12 +294,30 @@ class ReplayLoop(asyncio.AbstractEventLoop):
         else:
             future.set_exception(error)
 
+    def _give_up(self, number: int) -> None:
+        if self._futures.pop(number, None) is not None:
+            self._closed.append(number)
+
+    @property
     def open_numbers(self) -> list[int]:
-        """Return the numbers of the calls and timers that the script still waits for."""
-        for number, future in list(self._futures.items()):
-            if future.done():
-                del self._futures[number]
+        """The numbers of the calls and timers that the script waits for."""
         return [*self._futures, *self._timers]
+
+    @property
+    def waits(self) -> bool:
+        """Whether the script waits for a call or a timer."""
+        return bool(self._futures or self._timers)
+
+    def give_up_all(self) -> None:
+        """Have the script wait for nothing any more."""
+        self._closed += self.open_numbers
+        self._futures.clear()
+        self._timers.clear()
+
+    def take_closed(self) -> list[int]:
+        """Return the numbers of the calls and timers that the script has given up since this was asked last."""
+        closed, self._closed = self._closed, []
+        return closed
 
     def run_until_idle(self) -> None:
         """Run callbacks until all of the script waits."""

@@ -135,7 +135,10 @@ class ScriptSession:
         self._began = PROCESSOR_SECONDS()
         report = self._done(message)
         self._seconds += PROCESSOR_SECONDS() - self._began
+        if "record" in message:
+            report["open"] = self._loop.open_numbers
         report |= {
+            "closed": self._loop.take_closed(),
             "told": self._told,
             "print": self._output.take(),
             "digest": self._digest.hexdigest()[:_DIGEST_CHARACTERS],
@@ -211,11 +214,12 @@ class ScriptSession:
             while self._record:
                 self._go_on_as_recorded()
         except Diverged:
-            return {"diverged": True, "open": []}
+            return {"diverged": True}
         except MemoryError:
             return self._full(0)
         except BaseException as error:  # noqa: BLE001 - at the top of the script
-            return {"error": self._errors.report(error), "open": []}
+            self._loop.give_up_all()
+            return {"error": self._errors.report(error)}
         return self._report()
 
     def _tell_ends(self, ends: list[list[Any]]) -> None:
@@ -299,10 +303,10 @@ class ScriptSession:
         """Return how far the script came."""
         task = self._main
         if task is None:
-            return {"done": None, "open": []}
-        report: dict[str, Any] = {"open": self._loop.open_numbers()}
+            return {"done": None}
+        report: dict[str, Any] = {}
         if not task.done():
-            if not report["open"]:
+            if not self._loop.waits:
                 report["deadlock"] = self._waiting_lines()
             return report
         error: BaseException | None
@@ -327,9 +331,10 @@ class ScriptSession:
 
     def _full(self, line: int) -> dict[str, Any]:
         """Let go of all values of a script that has used all memory, so that there is some to say so."""
+        self._loop.give_up_all()
         self.close()
         gc.collect()
-        return {"error": ["MemoryError", "", line, []], "open": []}
+        return {"error": ["MemoryError", "", line, []]}
 
     def _waiting_lines(self) -> list[int]:
         """Return the lines on which the script's coroutines wait for each other."""

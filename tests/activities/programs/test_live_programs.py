@@ -175,23 +175,23 @@ LIES = {
     "time that runs back": {"calls": [[0, "search", [], {}, 1, ""]], "print": "", "seconds": -1.0},
     "no calls": {"calls": [], "print": "", "seconds": 0.0},
     "a text that is none": {"calls": [[0, "search", [], {}, 1, ""]], "print": 5, "seconds": 0.0},
-    "a report without a digest": {"open": [], "print": "", "seconds": 0.0, "done": 1},
+    "a report without a digest": {"closed": [], "print": "", "seconds": 0.0, "done": 1},
     "an error that is none": {
-        "open": [], "print": "", "seconds": 0.0, "digest": "0" * 32, "error": ["ValueError", "x", 99, []],
+        "closed": [], "print": "", "seconds": 0.0, "digest": "0" * 32, "error": ["ValueError", "x", 99, []],
     },
     "a frame that the script has not": {
-        "open": [], "print": "", "seconds": 0.0, "digest": "0" * 32,
+        "closed": [], "print": "", "seconds": 0.0, "digest": "0" * 32,
         "error": ["ValueError", "x", 1, [[1, 'main\n  File "/etc/passwd", line 3, in root']]],
     },
     "a frame of another function": {
-        "open": [], "print": "", "seconds": 0.0, "digest": "0" * 32, "error": ["ValueError", "x", 1, [[1, "root"]]],
+        "closed": [], "print": "", "seconds": 0.0, "digest": "0" * 32, "error": ["ValueError", "x", 1, [[1, "root"]]],
     },
     "a line of a traceback that is a text": {
-        "open": [], "print": "", "seconds": 0.0, "digest": "0" * 32,
+        "closed": [], "print": "", "seconds": 0.0, "digest": "0" * 32,
         "error": ["ValueError", "x", 1, [[0, "Approved \x1b[2J"]]],
     },
     "a traceback that is none": {
-        "open": [], "print": "", "seconds": 0.0, "digest": "0" * 32, "error": ["ValueError", "x", 1, [["a", "b"]]],
+        "closed": [], "print": "", "seconds": 0.0, "digest": "0" * 32, "error": ["ValueError", "x", 1, [["a", "b"]]],
     },
 }  # fmt: skip
 
