@@ -288,6 +288,15 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         if self._engine is not None:
             self._engine.dispatcher.tell(request, *more)
 
+    @workflow.signal(name="asked_call", description="A call that a model asks for, while its reply still comes")
+    def asked_call(self, request: Any = None, *more: Any) -> None:
+        """Make the call early, if that may be. Ignores what is no such thing, comes late, or is of no tool that may."""
+        self._behind_updates(lambda: self._take_asked_call(request, *more))
+
+    def _take_asked_call(self, request: Any = None, *more: Any) -> None:
+        if self._engine is not None:
+            self._engine.hear_of_call(request, *more)
+
     @workflow.signal(name="subagent_status", description="What a sub-agent of this run waits for, from that sub-agent")
     def subagent_status(self, request: Any = None, *more: Any) -> None:
         """Show what a sub-agent waits for. Ignores what is no such thing, comes late, or is from no sub-agent."""

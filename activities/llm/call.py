@@ -5,6 +5,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from sennit.activities.llm.asked_calls import asked_calls
 from sennit.activities.llm.history import Histories, History, messages_of
 from sennit.activities.llm.inputs import PromptInputs, joins, prompt_inputs
 from sennit.activities.llm.live_text import LiveTexts
@@ -103,8 +104,11 @@ class ModelCalls:
         if not tools:  # a model that is held to a form cannot call tools
             request = replace(request, form=prompt.form)
 
-        async with self.texts.writing(context, answer_only=joins(work)) as text:
-            request = replace(request, on_text=text.add, on_restart=text.discard)
+        async with (
+            self.texts.writing(context, answer_only=joins(work)) as text,
+            asked_calls(context, self.library) as asked,
+        ):
+            request = replace(request, on_text=text.add, on_call=asked.add, on_restart=text.discard)
             reply = await self._complete(context, request, models)
             if reply.calls and tools:
                 output = NodeOutput(transcript(before, reply), reply.usage, "calls")

@@ -1,4 +1,6 @@
-"""Makes calls early: binds their arguments, to what the call before has given or to what the node says."""
+"""Makes calls early: binds their arguments to what the call before has given, or takes those that the node says or that
+a model has written.
+"""
 
 import logging
 from dataclasses import dataclass
@@ -39,6 +41,11 @@ class Prefetcher:
 
     def _arguments(self, call: PrefetchCall) -> Any:
         async def arguments_of(context: NodeContext, tool: Tool) -> dict[str, Any]:
+            if call.arguments:
+                written = await self.nodes.library.value(context.run_prefix, call.arguments)
+                if not isinstance(written, dict):
+                    raise EarlyRefused(f"the arguments for {tool.name} are no object")
+                return written
             await context.binder.load(context.unit)
             work = context.work
             if not isinstance(work, ToolCall):

@@ -51,6 +51,8 @@ class Call:
     id: str = ""
     name: str = ""
     arguments: CallArguments = field(default_factory=CallArguments)
+    is_told: bool = False
+    """Whether the request's listener has it: as soon as its arguments are whole."""
     fields: GatheredFields = field(default_factory=GatheredFields)
 
 
@@ -244,6 +246,11 @@ class ReplyBuilder:
         call.arguments.add(arguments)
         self._blanks.take(arguments or name)
         self._report_progress(text_bytes(arguments))
+        # Some servers send an empty object before the true arguments.
+        if call.arguments.whole and not call.is_told and not call.arguments.is_empty:
+            call.is_told = True
+            for request in _tool_requests(index, call)[0]:
+                self.request.on_call(request)
 
     def add_thought(self, piece: str) -> None:
         """Count a piece that is not part of the reply."""

@@ -11,8 +11,14 @@ from sennit.workflows.plan.compile.execution_plan import FRESH_MILLIS
 from sennit.workflows.plan.language.workspaces import mentions_workspace
 from sennit.workflows.plan.learning.patterns import PairRow, PatternTable, ToolRow
 from sennit.workflows.plan.learning.trajectory import keys_of
-from sennit.workflows.plan.speculation.follower import Follower, Speculation
-from sennit.workflows.plan.speculation.limits import KNOWN_RUNS, MAX_FOLLOWERS, SLOW_MILLIS, THRESHOLD
+from sennit.workflows.plan.speculation.follower import EarlyTool, Follower, Speculation
+from sennit.workflows.plan.speculation.limits import (
+    KNOWN_RUNS,
+    MAX_EARLY_TOOLS,
+    MAX_FOLLOWERS,
+    SLOW_MILLIS,
+    THRESHOLD,
+)
 from sennit.workflows.plan.speculation.mapping import parse_mapping
 
 SpeculateChoice = Literal["off", "asked", "on"]
@@ -52,7 +58,23 @@ class SpeculationRule:
         patterns = ""
         if mappings:
             patterns = await self.library.put(run_prefix, mappings)
-        return Speculation(patterns=patterns, followers=tuple(followers))
+        tools = early_tools_of(known.table, context.catalogue)
+        return Speculation(patterns=patterns, followers=tuple(followers), tools=tuple(tools))
+
+
+def early_tools_of(table: PatternTable, catalogue: Sequence[Mapping[str, Any]]) -> list[EarlyTool]:
+    """Return the tools whose calls are worth making while the reply that asks for them still comes: those that only
+    read, but for the ones of which it is known that they are fast. The slowest come first.
+    """
+    keys = keys_of(catalogue)
+    tools: list[EarlyTool] = []
+    for entry in catalogue:
+        millis = _usual(table.tools.get(keys[entry["name"]]))
+        is_fast = 0 < millis < SLOW_MILLIS
+        if _is_read_early(entry) and not is_fast:
+            tools.append(EarlyTool(name=entry["name"], **_read_call(entry, millis)))
+    tools.sort(key=lambda tool: (-tool.millis, tool.name))
+    return tools[:MAX_EARLY_TOOLS]
 
 
 def followers_of(
@@ -106,17 +128,24 @@ def _usual(row: ToolRow | None) -> int:
 
 
 def _follower(entry: Mapping[str, Any], first: str, place: int, probability: float, millis: int) -> Follower:
-    fresh_for = FRESH_MILLIS
-    if "fresh_for" in entry:
-        fresh_for = round(1000 * entry["fresh_for"])
     return Follower(
         first=first,
         second=str(entry["name"]),
         place=place,
         probability=round(probability, 3),
-        millis=millis,
-        kind=str(entry.get("resource") or "").partition(":")[0],
-        queue=entry["queue"],
-        timeout=round(1000 * entry["timeout"]),
-        fresh_for=fresh_for,
+        **_read_call(entry, millis),
     )
+
+
+def _read_call(entry: Mapping[str, Any], millis: int) -> dict[str, Any]:
+    """Return the fields of a `ReadCall` for a tool of the catalogue."""
+    fresh_for = FRESH_MILLIS
+    if "fresh_for" in entry:
+        fresh_for = round(1000 * entry["fresh_for"])
+    return {
+        "millis": millis,
+        "kind": str(entry.get("resource") or "").partition(":")[0],
+        "queue": entry["queue"],
+        "timeout": round(1000 * entry["timeout"]),
+        "fresh_for": fresh_for,
+    }

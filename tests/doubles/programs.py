@@ -110,7 +110,7 @@ class Play:
         self.moments = 0
         self.called: Counter[str] = Counter()
         self.made: Counter[str] = Counter()
-        """What advances have called themselves."""
+        """What advances have called themselves, by its key."""
         self.marked: dict[str, NodeReply] = {}
         self.keys: Counter[str] = Counter()
         self.keys_of: dict[str, str] = {}
@@ -300,8 +300,11 @@ class Play:
         """Have a fake answer a call that an advance makes itself."""
         node = page.node(name)
         assert isinstance(node, ToolNode)
-        if name in self.marked:
-            return self.marked[name]
+        # As its own marker is, it is known by what the script has called. After a kill, the advance may hear of ends in
+        # another order, and give another call the same name.
+        key = page.keys[name]
+        if key in self.marked:
+            return self.marked[key]
         for _ in range(self.random.randint(0, 20)):
             await asyncio.sleep(0)
         call = NodeCall(run="run", plan="", nodes=(name,))
@@ -311,9 +314,9 @@ class Play:
             value = self.fakes[node.tool](**binder.bound(node.args))
         except Exception as error:  # noqa: BLE001 - as a tool fails
             raise ToolError(f"{error}", retryable=self.random.random() < 0.5) from None
-        self.made[name] += 1
+        self.made[key] += 1
         reply = reply_to(value, await self.library.put(self.prefix, value), 1, [], inline=False)
-        self.marked[name] = reply
+        self.marked[key] = reply
         return reply
 
     async def recorded(self, page: StoredPlan, name: str) -> NodeReply | None:

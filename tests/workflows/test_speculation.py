@@ -17,6 +17,7 @@ from sennit.activities.providers.settings import ModelSettings
 from sennit.activities.toolbox import load_tools
 from sennit.testing.model_rules import Call, Reply
 from sennit.testing.models import ModelServer
+from sennit.workflows.plan.speculation.limits import MAX_ASKED
 from sennit.workflows.run import drain
 
 FIRST = Call("nap", {"value": {"next": "the second"}, "seconds": 0.3})
@@ -119,6 +120,87 @@ async def test_a_model_that_asks_for_something_else_gets_that(
     early = report["figures"]["speculation"]
     assert (early["hits"], early["missed"]) == (0, 1)
     assert '"another one"' in model_server.asked[-1].text
+
+
+LONG = "a text of which the reply still writes " * 8
+
+
+@remembered_or_not
+async def test_a_call_is_made_while_the_reply_that_asks_for_it_still_comes(
+    begin: Start, model_server: ModelServer, cache: Path
+) -> None:
+    asked = (Call("nap", {"value": "first", "seconds": 0.5}), Call("nap", {"value": LONG, "seconds": 0.1}))
+    model_server.on("look", Reply("", calls=asked, rate=12), results=0)
+    model_server.on("look", "it is", results=2)
+    handle = await begin(plan=LOOP, tenant="streamed", speculate="on")
+    report = await handle.result()
+    assert report["answer"] == "it is"
+    early = report["figures"]["speculation"]
+    assert (early["calls"], early["hits"]) == (1, 1), "the last call was whole when the reply was"
+    assert early["saved_ms"] > 250
+    assert len(calls(cache, (await handle.describe()).run_id or "")) == 2, "no call was made twice"
+
+
+async def test_a_write_of_the_same_reply_has_a_call_made_again_that_was_early(
+    begin: Start, model_server: ModelServer
+) -> None:
+    asked = (Call("nap", {"value": "first", "seconds": 0.1}), Call("note", {"text": LONG}))
+    model_server.on("look", Reply("", calls=asked, rate=12), results=0)
+    model_server.on("look", "it is", results=2)
+    handle = await begin(plan=LOOP, tenant="streamed-writes", speculate="on", approval="never")
+    report = await handle.result()
+    assert report["answer"] == "it is"
+    early = report["figures"]["speculation"]
+    assert (early["calls"], early["hits"]) == (1, 0), "the write may have changed what was read, and is never early"
+    assert len(await early_calls(handle)) == 1
+
+
+async def test_of_one_reply_so_many_calls_are_made_early_and_no_more(begin: Start, model_server: ModelServer) -> None:
+    asked = [Call("nap", {"value": str(number), "seconds": 0.1}) for number in range(MAX_ASKED + 2)]
+    model_server.on("look", Reply("", calls=(*asked, Call("nap", {"value": LONG, "seconds": 0.1})), rate=30), results=0)
+    model_server.on("look", "it is", results=len(asked) + 1)
+    handle = await begin(plan=LOOP, tenant="streamed-many", speculate="on")
+    report = await handle.result()
+    assert report["answer"] == "it is"
+    early = report["figures"]["speculation"]
+    assert early["calls"] == MAX_ASKED
+    assert early["hits"] > MAX_ASKED // 2
+
+
+@pytest.mark.parametrize("speculate", ["off", None])
+async def test_a_run_that_does_not_speculate_is_told_of_no_call(
+    begin: Start, model_server: ModelServer, speculate: str | None
+) -> None:
+    asked = (Call("nap", {"value": "first", "seconds": 0.1}), Call("nap", {"value": LONG, "seconds": 0.1}))
+    model_server.on("look", Reply("", calls=asked, rate=12), results=0)
+    model_server.on("look", "it is", results=2)
+    handle = await begin(plan=LOOP, speculate=speculate)
+    await handle.result()
+    events = [event async for event in handle.fetch_history_events()]
+    assert not [event for event in events if event.HasField("workflow_execution_signaled_event_attributes")]
+
+
+async def test_a_false_word_of_a_call_makes_none(begin: Start, model_server: ModelServer) -> None:
+    model_server.on("look", Reply("it is", first_token=1.5))
+    handle = await begin(plan=LOOP, tenant="streamed-lies", speculate="on")
+    await until(handle, lambda view: view["phase"] == "running")
+    true = {"node": "m", "generation": 1, "tool": "nap", "arguments": "0" * 64}
+    for lie in (
+        {"tool": "note"},  # it writes
+        {"tool": "unheard of"},
+        {"node": "elsewhere"},
+        {"generation": 2},
+    ):
+        await handle.signal("asked_call", true | lie)
+    await handle.signal("asked_call", "text")
+    await handle.signal("asked_call", args=[true, true])
+    assert await early_calls(handle) == []
+    for digest in ("0" * 64, "../../etc/passwd"):  # arguments that are not stored
+        await handle.signal("asked_call", {**true, "arguments": digest})
+    report = await handle.result()
+    assert report["answer"] == "it is"
+    early = report["figures"]["speculation"]
+    assert (early["calls"], early["wasted"]) == (2, 2)
 
 
 def behind_a_gate(tool: str, **args: Any) -> dict[str, Any]:

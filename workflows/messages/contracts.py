@@ -387,6 +387,17 @@ class GroupProgress(Message):
     replies: tuple[NodeReply, ...]
 
 
+class AskedCall(Message):
+    """A call that the model of a node has asked for in a reply that still comes, from the activity of that node.
+    `arguments` are an artifact.
+    """
+
+    node: NodePath
+    generation: int
+    tool: str
+    arguments: Digest
+
+
 class Evidence(Message):
     """The source of a mark `[n]` in the answer."""
 

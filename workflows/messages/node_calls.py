@@ -124,8 +124,9 @@ class ToolNodeCall(FollowedCall, AskingCall):
 
 
 class PrefetchCall(NodeCall):
-    """Makes a call early that only reads. Without `patterns` it is the call of the node itself. With them, the node has
-    ended, its own output is among the `refs`, and the call of another `tool` that usually follows is made.
+    """Makes a call early that only reads. With `patterns`, the node has ended, its own output is among the `refs`, and
+    the call of another `tool` that usually follows is made. With `arguments`, the node is a model call whose reply has
+    asked for the call. Without either it is the call of the node itself.
     """
 
     name: str
@@ -135,6 +136,8 @@ class PrefetchCall(NodeCall):
     """The artifact with the mappings of arguments."""
     place: int = 0
     """Of the mapping in it."""
+    arguments: Digest = ""
+    """The artifact with what a model has written."""
     usual: int = 0
     """How long the call usually takes, in milliseconds: no real call waits much longer for it."""
     fresh_for: int = FRESH_MILLIS
@@ -161,6 +164,8 @@ class LlmNodeCall(FollowedCall, BudgetedCall):
     is_measured: bool = False
     """Whether the size of its prompt is known from an activity before."""
 
+    early_tools: tuple[str, ...] = ()
+    """The tools of whose calls the run is told as soon as the model has written one, because it may make it early."""
     replans: int = 0
     """How many more times a model whose output is the run's answer may ask for nodes."""
     objections: tuple[str, ...] = ()

@@ -16,7 +16,7 @@ from sennit.workflows.limits import COMMAND_BYTES, MAX_NAMED_MEMBERS, MAX_STARTS
 from sennit.workflows.messages import contracts
 from sennit.workflows.messages.activity_ids import ActivityId
 from sennit.workflows.messages.activity_options import Options, look_up_options, node_options
-from sennit.workflows.messages.contracts import Call, GroupReply, NodeReply
+from sennit.workflows.messages.contracts import Call, GroupProgress, GroupReply, NodeReply
 from sennit.workflows.messages.message import message_bytes
 from sennit.workflows.messages.node_calls import (
     BudgetedCall,
@@ -89,6 +89,8 @@ class Dispatcher:
         self.replans = 0
         self.offer: Callable[[int], tuple[str, ...]] = _nothing_early
         """Names the early calls whose outputs a call of a unit may use."""
+        self.early_tools: tuple[str, ...] = ()
+        """The tools of whose calls the run wants to know as soon as a model has written one."""
         self._moved: set[int] = set()
         """Calls that their programs were told to have ended later than by the clocks of their workers."""
         self._task = -1
@@ -192,6 +194,8 @@ class Dispatcher:
             call = call.model_copy(update={"then": self._following_call(decision.following, unit)})
         if isinstance(call, ToolNodeCall) and not decision.asks:
             call = call.model_copy(update=fields_set(early=self.offer(unit)))
+        elif isinstance(call, LlmNodeCall):
+            call = call.model_copy(update=fields_set(early_tools=self.early_tools))
 
         # The command counts against the limits of this workflow task.
         self.started += 1
@@ -374,7 +378,7 @@ class Dispatcher:
         reports of activities that are not under way.
         """
         self.reports += 1
-        progress = outcomes.progress_of(request, *more)
+        progress = outcomes.told(GroupProgress, request, *more)
         if progress is None:
             return
         flight = self._group_of(progress.call)

@@ -15,7 +15,7 @@ from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
 from sennit.workflows.limits import MAX_KEPT_REPLIES, MAX_RUN_WARNINGS
-from sennit.workflows.messages.contracts import CheckResult, LedgerLine, NodeReply, PlanPage, ProgramPage
+from sennit.workflows.messages.contracts import AskedCall, CheckResult, LedgerLine, NodeReply, PlanPage, ProgramPage
 from sennit.workflows.messages.ends import CallEnd
 from sennit.workflows.messages.request import ContinuedState, RunRequest, has_plan
 from sennit.workflows.messages.result import RunStatus, WriteLine
@@ -62,7 +62,7 @@ from sennit.workflows.run.dispatcher import Dispatcher
 from sennit.workflows.run.drain import Drain
 from sennit.workflows.run.extension import PlanExtender
 from sennit.workflows.run.freeze import Freeze, frozen_by
-from sennit.workflows.run.outcomes import EarlyEnded, advance_of, graph_of, invalid_result, page_of
+from sennit.workflows.run.outcomes import EarlyEnded, advance_of, graph_of, invalid_result, page_of, told
 from sennit.workflows.run.setup import RunSetup
 from sennit.workflows.run.speculation import EarlyCalls
 from sennit.workflows.run.subagent import inherited
@@ -536,6 +536,7 @@ class Engine:
             if past is not None:
                 self.early.go_on(past)
             self.dispatcher.offer = self._offer_early
+            self.dispatcher.early_tools = self.early.tools
 
     @property
     def speculated(self) -> Speculated | None:
@@ -550,6 +551,13 @@ class Engine:
         if self.early is None:
             return None
         return self.early.past
+
+    def hear_of_call(self, request: object, *more: object) -> None:
+        """Take that a model has asked for a call, in a reply that still comes. Ignores what is no such message."""
+        call = told(AskedCall, request, *more)
+        if call is not None and self.frozen is None:
+            self._speculate(lambda early: early.asked(call))
+            self._call_early()
 
     def forget_early(self) -> None:
         """The run was reset, so that nothing is used that was called early. It decides no command."""

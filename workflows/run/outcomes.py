@@ -11,9 +11,9 @@ but no reply.
 import asyncio
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from temporalio import exceptions
 from temporalio.exceptions import ActivityError, ApplicationError, CancelledError, ChildWorkflowError
 
@@ -38,6 +38,8 @@ from sennit.workflows.plan.scheduling.call_names import unit_called
 from sennit.workflows.plan.scheduling.completion import LOST, NOT_WRITTEN, UNKNOWN_OUTCOME
 from sennit.workflows.plan.scheduling.events import NodeEnded, Outcome, ProgramAdvanced
 from sennit.workflows.plan.scheduling.state import RunState
+
+Told = TypeVar("Told", bound=BaseModel)
 
 
 @dataclass(slots=True)
@@ -359,11 +361,11 @@ def _is_end(reply: NodeReply) -> bool:
     return bool(reply.error or reply.ref or reply.skipped)
 
 
-def progress_of(request: object, *more: object) -> GroupProgress | None:
-    """Return what an activity tells of its units; None for anything else that somebody sends."""
+def told(kind: type[Told], request: object, *more: object) -> Told | None:
+    """Return what an activity tells its run in a signal; None for anything else that somebody sends."""
     if more:
         return None
     try:
-        return GroupProgress.model_validate(request)
+        return kind.model_validate(request)
     except ValidationError:
         return None

@@ -11,7 +11,7 @@ from temporalio import workflow
 
 from sennit.workflows.messages import contracts
 from sennit.workflows.messages.activity_options import prefetch_options
-from sennit.workflows.messages.contracts import NodeReply, PrefetchReply
+from sennit.workflows.messages.contracts import AskedCall, NodeReply, PrefetchReply
 from sennit.workflows.messages.node_calls import NodeCall, PrefetchCall
 from sennit.workflows.plan.figures.speculated import Speculated
 from sennit.workflows.plan.language.limits import Usage
@@ -77,6 +77,17 @@ class EarlyCalls:
             self._offered.clear()
             self.took.clear()
         self._choices += self._speculator.after(self._state, event, decisions)
+
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """The tools of whose calls the run wants to know as soon as a model has written one."""
+        return tuple(tool.name for tool in self.speculation.tools)
+
+    def asked(self, call: AskedCall) -> None:
+        """Take that a model has asked for a call, in a reply that still comes."""
+        unit = self._state.find(call.node)
+        if unit is not None:
+            self._choices += self._speculator.asked(self._state, unit, call.generation, call.tool, call.arguments)
 
     def offer(self, unit: int) -> tuple[str, ...]:
         """Return the names of the early calls whose outputs a call that starts now may use."""
@@ -149,6 +160,8 @@ class EarlyCalls:
             path = self._state.path(call.unit)
             fields["refs"] = {**node.refs, path: self._state.digest[call.unit] or ""}
             fields |= {"patterns": self.speculation.patterns, "place": call.follower.place}
+        elif call.arguments:
+            fields["arguments"] = call.arguments
         return PrefetchCall(**fields)
 
     def _name(self, number: int) -> str:

@@ -738,7 +738,8 @@ async def test_a_step_hands_over_a_call_that_takes_too_long(play: Make, monkeypa
     monkeypatch.setattr(run, "make", slowly)
     assert await run.run() == [5, 4, 4]
     assert cut_off == ["main_2"]
-    assert (set(run.made), run.called.total()) == ({"main_1", "main_3"}, 1)
+    assert set(run.made) == {run.keys_of["main_1"], run.keys_of["main_3"]}
+    assert run.called.total() == 1
 
 
 async def test_a_step_makes_no_more_calls_than_the_budget_has_nodes_for(play: Make) -> None:

@@ -1,28 +1,41 @@
-"""Calls that usually follow another, as a run is told of them: by names and numbers, without any value."""
+"""What a run may call early, as it is told: by names and numbers, without any value."""
 
 from pydantic import Field
 
 from sennit.workflows.plan.figures.speculated import Speculated
 from sennit.workflows.plan.language.limits import NO_USAGE, Usage
 from sennit.workflows.plan.language.validation_messages import Frozen
-from sennit.workflows.plan.speculation.limits import MAX_FOLLOWERS
+from sennit.workflows.plan.speculation.limits import MAX_EARLY_TOOLS, MAX_FOLLOWERS
 
 
-class Follower(Frozen):
+class ReadCall(Frozen):
+    """What is known of calls of a tool that only reads. `kind` is that of the resource which it reads, "" for an
+    unknown one. Times are milliseconds.
+    """
+
+    millis: int = Field(default=0, ge=0)
+    """How long a call usually takes; 0 where nobody knows."""
+    kind: str = ""
+    queue: str
+    timeout: int = Field(gt=0)
+    fresh_for: int = Field(ge=0)
+
+
+class EarlyTool(ReadCall):
+    """A tool whose calls may be made while the reply of the model that asks for them still comes."""
+
+    name: str
+
+
+class Follower(ReadCall):
     """A call of the tool `second` that has followed a call of `first`, with arguments made as the mapping at a `place`
-    of the patterns says. `kind` is that of the resource which it reads, "" for an unknown one. Times are milliseconds.
+    of the patterns says.
     """
 
     first: str
     second: str
     place: int = Field(ge=0)
     probability: float = Field(ge=0, le=1)
-    millis: int = Field(default=0, ge=0)
-    """How long the second call usually takes."""
-    kind: str = ""
-    queue: str
-    timeout: int = Field(gt=0)
-    fresh_for: int = Field(ge=0)
 
 
 class Speculation(Frozen):
@@ -30,6 +43,7 @@ class Speculation(Frozen):
 
     patterns: str = ""
     followers: tuple[Follower, ...] = Field(default=(), max_length=MAX_FOLLOWERS)
+    tools: tuple[EarlyTool, ...] = Field(default=(), max_length=MAX_EARLY_TOOLS)
 
 
 class PastSpeculation(Speculated):

@@ -14,6 +14,10 @@ MAX_FOLLOWERS: Final = 64
 """Rows of patterns that a run is given, and mappings of arguments in them: the most probable."""
 SLOW_MILLIS: Final = 100
 """A faster call is not worth an activity of its own."""
+MAX_EARLY_TOOLS: Final = 64
+"""Tools of a run whose calls are made while the reply that asks for them still comes."""
+MAX_ASKED: Final = 8
+"""Calls of one reply that are made so."""
 MAX_WALKED: Final = 64
 """Nodes in front of one that are looked at to learn what it waits for."""
 MAX_BOUND_INDEX: Final = 100

@@ -26,15 +26,24 @@ from sennit.workflows.plan.scheduling.events import (
     Start,
     TimeAdvanced,
 )
-from sennit.workflows.plan.scheduling.state import ENDED, PENDING, SUCCEEDED, RunState
+from sennit.workflows.plan.scheduling.state import ENDED, PENDING, RUNNING, SUCCEEDED, RunState
 from sennit.workflows.plan.speculation.follower import Follower, PastSpeculation, Speculation
-from sennit.workflows.plan.speculation.limits import MAX_LIVE, MAX_WALKED, SHARE, SLOW_MILLIS, THRESHOLD
+from sennit.workflows.plan.speculation.limits import (
+    MAX_ASKED,
+    MAX_LIVE,
+    MAX_WALKED,
+    SHARE,
+    SLOW_MILLIS,
+    THRESHOLD,
+)
 from sennit.workflows.plan.speculation.writes import ANYTHING, WritesUnderWay, conflicts, resource_kinds
 
 
 @dataclass(slots=True)
 class EarlyCall:
-    """A call that is made early: of what is expected behind the end of `unit`, or of `unit` itself."""
+    """A call that is made early: of what is expected behind the end of `unit`, of `unit` itself, or of what the model
+    of `unit` has asked for in a reply that still comes.
+    """
 
     number: int
     unit: int
@@ -49,6 +58,8 @@ class EarlyCall:
     timeout: int
     """How long it may take, in milliseconds."""
     follower: Follower | None = None
+    arguments: str = ""
+    """The artifact with the arguments that the model has written."""
     status: Literal["chosen", "running", "ready"] = "chosen"
     """Real calls that begin in the same moment do not wait for one that is only chosen."""
     began: int = 0
@@ -88,6 +99,8 @@ class Speculator:
     _chosen_for: dict[tuple[int, int], None] = field(default_factory=dict)
     _undecided: list[int] = field(default_factory=list)
     """Units that have ended, and for whose followers the choice comes behind the starts of this step."""
+    _asked: dict[tuple[int, int], int] = field(default_factory=dict)
+    """How many calls of each model call were made while its reply still came."""
 
     def before(self, state: RunState, event: Event) -> list[Choice]:
         """Return what is to be done before the scheduler takes an event."""
@@ -108,6 +121,7 @@ class Speculator:
             choices += self._drop_all()
             self.writes.leave_units()
             self._chosen_for.clear()
+            self._asked.clear()
         elif isinstance(event, ProgramEdited):
             choices += self._drop_all()
         choices += self._give_way_to_writes(state, decisions)
@@ -118,6 +132,32 @@ class Speculator:
         if is_last:
             choices += self._choose(state)
         return choices
+
+    def asked(self, state: RunState, unit: int, generation: int, name: str, arguments: str) -> list[Choice]:
+        """Return what is to be done now that the model of a unit has asked for a call, in a reply that still comes."""
+        is_running = state.status.get(unit) == RUNNING and state.generation[unit] == generation
+        if not is_running or state.kind_of(unit) != "llm":
+            return []
+        count = self._asked.get((unit, generation), 0)
+        for tool in self.speculation.tools:
+            if tool.name != name or count >= MAX_ASKED:
+                continue
+            call = EarlyCall(
+                number=0,
+                unit=unit,
+                generation=generation,
+                tool=name,
+                kind=tool.kind,
+                fresh_for=tool.fresh_for,
+                millis=tool.millis,
+                queue=tool.queue,
+                timeout=tool.timeout,
+                arguments=arguments,
+            )
+            if self._may_begin(state, call):
+                self._asked[unit, generation] = count + 1
+                return [self._begin(state, call)]
+        return []
 
     def has_begun(self, number: int) -> None:
         """Take that a call is under way which was to begin early."""
@@ -230,13 +270,17 @@ class Speculator:
             expected += self._branches(state, unit)
             for call in expected:
                 if self._may_begin(state, call):
-                    self._make_room()
-                    self.made += 1
-                    call.number = self.made
-                    call.began = state.now
-                    self.live[call.number] = call
-                    choices.append(Begin(call))
+                    choices.append(self._begin(state, call))
         return choices
+
+    def _begin(self, state: RunState, call: EarlyCall) -> Begin:
+        """Return the choice to make a call, which has its number from now on."""
+        self._make_room()
+        self.made += 1
+        call.number = self.made
+        call.began = state.now
+        self.live[call.number] = call
+        return Begin(call)
 
     def _followers(self, state: RunState, unit: int) -> list[EarlyCall]:
         """Return the calls that usually follow one that has ended, where a model or a script decides what follows."""

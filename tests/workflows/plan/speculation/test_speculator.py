@@ -30,7 +30,8 @@ from sennit.workflows.plan.scheduling.events import (
 )
 from sennit.workflows.plan.scheduling.state import WAITING, RunState
 from sennit.workflows.plan.scheduling.step import step
-from sennit.workflows.plan.speculation.follower import Follower, Speculation
+from sennit.workflows.plan.speculation.follower import EarlyTool, Follower, Speculation
+from sennit.workflows.plan.speculation.limits import MAX_ASKED
 from sennit.workflows.plan.speculation.speculator import Begin, Choice, Drop, Speculator
 
 SEEDS = range(int(os.environ.get("SENNIT_SEEDS", "400")))
@@ -90,6 +91,30 @@ def follower(first: str, second: str, **more: Any) -> Follower:
     return Follower(first=first, second=second, queue="tools", timeout=30_000, **{**known, **more})
 
 
+def early_tool(name: str, **more: Any) -> EarlyTool:
+    known: dict[str, Any] = {"millis": 1_000, "fresh_for": 60_000}
+    return EarlyTool(name=name, queue="tools", timeout=30_000, **{**known, **more})
+
+
+def early_tools(specs: list[NodeSpec]) -> tuple[EarlyTool, ...]:
+    """Return the tools of nodes that only read."""
+    tools: dict[str, EarlyTool] = {}
+    for spec in specs:
+        if spec.effect in ("read", "pure") and spec.tool:
+            kind = spec.locks[0][0] if spec.locks else ""
+            tools[spec.tool] = early_tool(spec.tool, kind=kind)
+    return tuple(tools.values())
+
+
+@dataclass
+class Asked:
+    """A call, by its content key, that the model of a unit asks for in a reply that still comes."""
+
+    unit: int
+    tool: str
+    key: str
+
+
 @dataclass
 class Prefetched:
     """A call that runs early in this world: its content key, and what it has read."""
@@ -129,7 +154,7 @@ class Life:
         self.asked: dict[int, None] = {}
         self.early = Random(self.seed + 1)
         if self.speculates:
-            self.speculator = Speculator(Speculation(followers=tuple(followers)))
+            self.speculator = Speculator(Speculation(followers=tuple(followers), tools=early_tools(specs)))
 
     def run(self) -> None:
         self._take(RunStarted())
@@ -139,6 +164,8 @@ class Life:
                 self._write(*what)
             elif isinstance(what, int):
                 self._end_early(what)
+            elif isinstance(what, Asked):
+                self._ask(what)
             else:
                 self._take(what)
 
@@ -184,6 +211,28 @@ class Life:
             self.values[spec.id] = self._used(unit, key) or self._read(spec.tool, key)
             outcome = Outcome(digest=self.values[spec.id])
         self._after(millis, NodeEnded(unit, self.state.generation[unit], outcome))
+        if spec.kind == "llm" and self.speculator is not None:
+            self._write_calls(unit, millis)
+
+    def _write_calls(self, unit: int, millis: int) -> None:
+        """Have a model ask for calls while its reply comes: for those that nodes make, or for others."""
+        targets = []
+        for spec in self.state.graph.specs:
+            is_bound = all(self.state.path(node) in self.values for node in spec.reads)
+            if spec.effect in ("read", "pure") and spec.tool and is_bound:
+                targets.append(spec)
+        for _ in range(self.early.randint(0, 2) if targets else 0):
+            target = self.early.choice(targets)
+            inputs = [self.values[self.state.path(node)] for node in target.reads]
+            if self.early.random() < 0.2:
+                inputs.append("words of its own")
+            asked = Asked(unit, target.tool, self._key(target.tool, inputs))
+            self._after(10 * self.early.randint(0, millis // 10 + 20) + 3, asked)
+
+    def _ask(self, asked: Asked) -> None:
+        assert self.speculator is not None
+        generation = self.state.generation[asked.unit]
+        self._carry_out(self.speculator.asked(self.state, asked.unit, generation, asked.tool, asked.key))
 
     def _used(self, unit: int, key: str) -> str:
         """Return what a real call takes over from an early one, "" if it is another call than all of these."""
@@ -211,7 +260,7 @@ class Life:
                 inputs = [self.values[spec.id]]
                 if self.early.random() < 0.3:
                     inputs.append("a poisoned pattern")
-            key = self._key(call.tool, inputs)
+            key = call.arguments or self._key(call.tool, inputs)
             self.prefetched[call.number] = Prefetched(key, self._read(call.tool, key))
             self._after(10 * self.early.randint(1, 300) + 1, call.number)
 
@@ -270,17 +319,30 @@ class Desk:
     speculator: Speculator
 
     @classmethod
-    def of(cls, *specs: NodeSpec, window: int = 100, followers: tuple[Follower, ...] = ()) -> "Desk":
-        return cls(run_of(*specs, window=window), Speculator(Speculation(followers=followers)))
+    def of(
+        cls,
+        *specs: NodeSpec,
+        window: int = 100,
+        followers: tuple[Follower, ...] = (),
+        tools: tuple[EarlyTool, ...] = (),
+    ) -> "Desk":
+        return cls(run_of(*specs, window=window), Speculator(Speculation(followers=followers, tools=tools)))
 
     def take(self, event: Event, now: int | None = None) -> list[Choice]:
         choices = self.speculator.before(self.state, event)
         decisions = step(self.state, event, now)
         choices += self.speculator.after(self.state, event, decisions)
+        return self._begin(choices)
+
+    def _begin(self, choices: list[Choice]) -> list[Choice]:
         for choice in choices:
             if isinstance(choice, Begin):
                 self.speculator.has_begun(choice.call.number)
         return choices
+
+    def ask(self, unit: int, tool: str, *, generation: int = 1) -> list[Choice]:
+        """Have the model of a unit ask for a call, in a reply that still comes."""
+        return self._begin(self.speculator.asked(self.state, unit, generation, tool, "0" * 64))
 
     def end(self, unit: int, *, now: int | None = None, more: bool = False, **outcome: Any) -> list[Choice]:
         ended = Outcome(**{"digest": "0" * 40, **outcome})
@@ -312,6 +374,34 @@ def test_a_call_that_usually_follows_begins_while_the_model_still_thinks() -> No
     desk = in_a_loop(followers=(follower("look", "fetch"), follower("look", "seldom", probability=0.4)))
     assert begun(desk.end(0)) == ["fetch"]
     assert desk.state.running == 1, "the model's turn has begun as well"
+
+
+def test_a_call_begins_while_the_reply_that_asks_for_it_still_comes() -> None:
+    desk = Desk.of(NodeSpec("m", "llm"), tools=(early_tool("fetch"),))
+    desk.take(RunStarted())
+    assert begun(desk.ask(0, "fetch")) == ["fetch"]
+    assert begun(desk.ask(0, "unheard of")) == []
+    assert begun(desk.ask(0, "fetch", generation=2)) == [], "of an older or a later attempt of a person"
+    desk.end(0)
+    assert begun(desk.ask(0, "fetch")) == [], "the reply is there"
+
+
+def test_so_many_calls_of_one_reply_begin_and_no_more() -> None:
+    desk = Desk.of(NodeSpec("m", "llm"), NodeSpec("n", "llm"), tools=(early_tool("fetch"),))
+    desk.take(RunStarted())
+    for number in range(1, MAX_ASKED + 1):
+        assert begun(desk.ask(0, "fetch")) == ["fetch"]
+        desk.speculator.ended(number, NO_USAGE, has_output=True)
+    assert begun(desk.ask(0, "fetch")) == []
+    assert begun(desk.ask(1, "fetch")) == ["fetch"], "another reply has its own"
+
+
+def test_nothing_begins_early_while_what_it_reads_is_written() -> None:
+    write = tool_spec("w", "write", "a", "write", [])
+    tools = (early_tool("same", kind="a"), early_tool("any"), early_tool("other", kind="b"))
+    desk = Desk.of(NodeSpec("m", "llm"), write, tools=tools)
+    desk.take(RunStarted())
+    assert [begun(desk.ask(0, tool)) for tool in ("same", "any", "other")] == [[], [], ["other"]]
 
 
 def test_a_fast_call_is_not_worth_it() -> None:
