@@ -18,7 +18,7 @@ from typing import Any
 
 from temporalio.client import WorkflowFailureError
 
-from benchmarks import board, fanout, hints, hostile, programs, rates, speculation, step, stream, turns
+from benchmarks import board, fanout, hints, hostile, programs, rates, scripts, speculation, step, stream, turns
 from benchmarks.agents import comparison, faults
 from benchmarks.performance import run
 from benchmarks.performance.scale import p95
@@ -70,6 +70,7 @@ if __name__ == "__main__":
         "page": partial(run.parts, to_page=True),
         "agents": comparison.main,
         "programs": programs.main,
+        "scripts": scripts.main,
         "faults": faults.main,
         "stream": stream.main,
         "fanout": fanout.main,

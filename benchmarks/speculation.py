@@ -4,6 +4,8 @@ Agents call the same tools in the same order, each with what the one before has 
 one seed, in which one call in five is another one; then agents of another seed run, in which so many calls follow the
 pattern as the recall says. A turn of the model takes 1.5 s, and a call 0.5 to 3 s. Both kinds of agents run side by
 side, and each is compared with itself. `ARGS="speculation 40"` runs so many agents for each recall.
+
+Another model asks for four calls in one reply, which takes 6 s to come. The first call is the slow one.
 """
 
 import asyncio
@@ -34,6 +36,10 @@ LEARNED_RECALL = 0.8
 GOALS = {0.8: -0.30, 0.5: -0.18, 0.2: 0.02}
 """By recall, how much longer than without it a run with speculation may take at most."""
 WASTE = 0.6
+IN_ONE_REPLY = (3.0, 0.5, 0.5, 0.5)
+"""Seconds of the calls of one reply."""
+WRITES = 2.0
+"""Tokens a second, at which that reply comes."""
 _TOOLS = [f"walk_{name}" for name in STAGES]
 _NEXT = re.compile(r'"next": ?"(place-\d+)"')
 _AGENT = re.compile(r"agent (\d+) of recall (\d+)")
@@ -98,6 +104,9 @@ def play(server: ModelServer) -> None:
         return Reply("", calls=(Call(_TOOLS[count], {"place": place}),), first_token=TURN)
 
     server.on("agent", reply)
+    calls = tuple(Call("bench_nap", {"seconds": seconds}) for seconds in IN_ONE_REPLY)
+    server.on("in one reply", Reply("", calls=calls, rate=WRITES), results=0)
+    server.on("in one reply", "It is done.", results=len(calls))
 
 
 async def agent(built: Stage, number: int, recall: float) -> Outcome:
@@ -124,6 +133,13 @@ async def behind_a_gate(built: Stage, *, speculate: str) -> float:
     await handle.execute_update("answer", {"node": "g", "value": "yes"})
     await handle.result()
     return time.perf_counter() - began
+
+
+async def in_one_reply(built: Stage, *, speculate: str) -> float:
+    """Return the seconds of a run whose model asks for several calls in one reply."""
+    node = {"id": "m", "kind": "llm", "prompt": "Ask for all in one reply.", "tools": ["bench_nap"]}
+    seconds, _ = await built.timed({"nodes": [node], "answer": "$m"}, speculate=speculate)
+    return seconds
 
 
 def bound(number: int, recall: float) -> float:
@@ -155,8 +171,16 @@ async def main(arguments: Sequence[str]) -> int:
                     for recall in GOALS
                 }
                 outcomes = {recall: await running for recall, running in agents.items()}
-                plain, eager = await both
-    return report(outcomes, plain, eager)
+                behind = await both
+                reply = await asyncio.gather(*(in_one_reply(built, speculate=choice) for choice in ("off", "on")))
+    return report(outcomes, *behind) | report_reply(*reply)
+
+
+def report_reply(plain: float, eager: float) -> int:
+    """Print what is saved by calls that begin while their reply comes; 1 if it is less than the slow call's time."""
+    most = IN_ONE_REPLY[0] - IN_ONE_REPLY[-1]
+    print(f"calls of one reply: {plain:.2f} s without, {eager:.2f} s with speculation (at most {most:.1f} s less)")
+    return int(plain - eager < 0.9 * most)
 
 
 def report(outcomes: dict[float, list[Outcome]], plain: float, eager: float) -> int:

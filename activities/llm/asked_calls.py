@@ -6,7 +6,7 @@ Nothing depends on these messages. One that is not sent, or comes late, costs th
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -17,6 +17,7 @@ from sennit.activities.nodes.context import NodeContext
 from sennit.activities.providers.model import ToolRequest
 from sennit.activities.storage.artifacts import StoreUnavailable
 from sennit.activities.storage.run_context import ArtifactReader
+from sennit.activities.toolbox.redaction import mask
 from sennit.workflows.messages.contracts import AskedCall
 from sennit.workflows.messages.node_calls import LlmNodeCall
 from sennit.workflows.plan.speculation.limits import MAX_ASKED
@@ -31,7 +32,7 @@ WAIT_SECONDS = 0.1
 class AskedCalls:
     """The calls of one reply. `names` are the tools of whose calls the run wants to know."""
 
-    names: tuple[str, ...]
+    names: Collection[str]
     tell: Callable[[ToolRequest], Awaitable[None]]
     _count: int = 0
     _telling: list[asyncio.Task[None]] = field(default_factory=list)
@@ -44,10 +45,15 @@ class AskedCalls:
         self._count += 1
         self._telling.append(asyncio.create_task(self._tell_later(request)))
 
-    async def close(self) -> None:
-        """The reply has ended: what was not told by now is not told any more."""
+    def discard(self) -> None:
+        """What came so far is no part of the reply: the model is asked again."""
         for task in self._telling:
             task.cancel()
+        self._count = 0
+
+    async def close(self) -> None:
+        """The reply has ended: what was not told by now is not told any more."""
+        self.discard()
         await asyncio.gather(*self._telling, return_exceptions=True)
 
     async def _tell_later(self, request: ToolRequest) -> None:
@@ -59,15 +65,20 @@ class AskedCalls:
 
 
 @asynccontextmanager
-async def asked_calls(context: NodeContext, library: ArtifactReader) -> AsyncIterator[AskedCalls]:
-    """Give the calls of a reply that this activity receives, until the block ends."""
+async def asked_calls(
+    context: NodeContext, library: ArtifactReader, offered: Collection[str]
+) -> AsyncIterator[AskedCalls]:
+    """Give the calls of a reply that this activity receives, until the block ends. Of tools that the model was not
+    `offered`, the run is not told.
+    """
     call = context.call
-    names: tuple[str, ...] = ()
+    names: list[str] = []
     if isinstance(call, LlmNodeCall) and activity.in_activity():
-        names = call.early_tools
+        names = [name for name in call.early_tools if name in offered]
 
     async def tell(request: ToolRequest) -> None:
-        arguments = await library.put(context.run_prefix, request.arguments)
+        # As in the reply itself: a server may repeat the key that it was sent.
+        arguments = await library.put(context.run_prefix, mask(request.arguments))
         unit = context.unit
         asked = AskedCall(node=unit.path, generation=unit.generation, tool=request.name, arguments=arguments)
         info = activity.info()

@@ -106,9 +106,14 @@ class ModelCalls:
 
         async with (
             self.texts.writing(context, answer_only=joins(work)) as text,
-            asked_calls(context, self.library) as asked,
+            asked_calls(context, self.library, [entry["name"] for entry in tools]) as asked,
         ):
-            request = replace(request, on_text=text.add, on_call=asked.add, on_restart=text.discard)
+
+            def discard(reason: str) -> None:
+                text.discard(reason)
+                asked.discard()
+
+            request = replace(request, on_text=text.add, on_call=asked.add, on_restart=discard)
             reply = await self._complete(context, request, models)
             if reply.calls and tools:
                 output = NodeOutput(transcript(before, reply), reply.usage, "calls")

@@ -69,6 +69,14 @@ class EarlyOutputs:
         """Keep what is known of a call now. Raises StoreUnavailable."""
         await self.store.replace_marker(run_prefix, marker_of(name), note.model_dump_json().encode())
 
+    async def has(self, run_prefix: str, names: tuple[str, ...], key: str) -> bool:
+        """Whether one of these calls is the same one, and has not failed. Raises StoreUnavailable."""
+        for name in names:
+            note = await self._read(run_prefix, name)
+            if note is not None and note.key == key and note.status != "failed":
+                return True
+        return False
+
     async def take(self, run_prefix: str, names: tuple[str, ...], key: str) -> NodeOutput | None:
         """Return what one of these calls has given that was the same call; None if there is none, or it has failed.
 

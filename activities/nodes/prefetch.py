@@ -15,7 +15,7 @@ from sennit.activities.storage.learned import LearnedStore, Marks
 from sennit.activities.toolbox import Tool
 from sennit.workflows.messages.contracts import PrefetchReply
 from sennit.workflows.messages.node_calls import PrefetchCall
-from sennit.workflows.plan.language.nodes import ToolCall
+from sennit.workflows.plan.language.nodes import ModelCall, ToolCall
 from sennit.workflows.plan.language.references import BindError
 from sennit.workflows.plan.speculation.mapping import bind_mapping, candidates, parse_mapping
 
@@ -42,10 +42,7 @@ class Prefetcher:
     def _arguments(self, call: PrefetchCall) -> Any:
         async def arguments_of(context: NodeContext, tool: Tool) -> dict[str, Any]:
             if call.arguments:
-                written = await self.nodes.library.value(context.run_prefix, call.arguments)
-                if not isinstance(written, dict):
-                    raise EarlyRefused(f"the arguments for {tool.name} are no object")
-                return written
+                return await self._written(context, call)
             await context.binder.load(context.unit)
             work = context.work
             if not isinstance(work, ToolCall):
@@ -56,6 +53,16 @@ class Prefetcher:
             return await self._mapped(context, call, tool, own)
 
         return arguments_of
+
+    async def _written(self, context: NodeContext, call: PrefetchCall) -> dict[str, Any]:
+        """Return the arguments that the model of a node has written for a call of a tool that it may call."""
+        work = context.work
+        if not isinstance(work, ModelCall) or call.tool not in work.tools:
+            raise EarlyRefused(f"{context.unit.path} may not call {call.tool}")
+        written = await self.nodes.library.value(context.run_prefix, call.arguments)
+        if not isinstance(written, dict):
+            raise EarlyRefused(f"the arguments for {call.tool} are no object")
+        return written
 
     async def _mapped(
         self, context: NodeContext, call: PrefetchCall, tool: Tool, own: dict[str, Any]

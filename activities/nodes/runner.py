@@ -242,6 +242,8 @@ class NodeRunner:
         arguments = await arguments_of(context, tool)
         tool.check(arguments)
         key = early_key(context.checked, tool, arguments)
+        if await self.early.has(run_prefix, call.alike, key):
+            raise EarlyRefused(f"the same call of {tool.name} is made early already")
         until = waits_until(call.usual, tool.timeout)
         note = EarlyNote(key=key, until=until, fresh_until=millis_now() + call.fresh_for)
         await self.early.note(run_prefix, call.name, note)

@@ -122,22 +122,26 @@ async def test_a_model_that_asks_for_something_else_gets_that(
     assert '"another one"' in model_server.asked[-1].text
 
 
+SECRET = "abc/defghijklmnopqrst"
 LONG = "a text of which the reply still writes " * 8
 
 
 @remembered_or_not
+@pytest.mark.parametrize("text", ["first", SECRET])
 async def test_a_call_is_made_while_the_reply_that_asks_for_it_still_comes(
-    begin: Start, model_server: ModelServer, cache: Path
+    begin: Start, model_server: ModelServer, cache: Path, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
-    asked = (Call("nap", {"value": "first", "seconds": 0.5}), Call("nap", {"value": LONG, "seconds": 0.1}))
-    model_server.on("look", Reply("", calls=asked, rate=12), results=0)
+    """Also one with a secret of the worker: it is masked as in the reply, else it would be another call."""
+    monkeypatch.setenv("SOME_TOKEN", SECRET)
+    asked = (Call("nap", {"value": text, "seconds": 0.5}), Call("nap", {"value": LONG, "seconds": 0.1}))
+    model_server.on("look", Reply("", calls=asked, rate=5), results=0)
     model_server.on("look", "it is", results=2)
     handle = await begin(plan=LOOP, tenant="streamed", speculate="on")
     report = await handle.result()
     assert report["answer"] == "it is"
     early = report["figures"]["speculation"]
-    assert (early["calls"], early["hits"]) == (1, 1), "the last call was whole when the reply was"
-    assert early["saved_ms"] > 250
+    assert early["hits"] == early["calls"] >= 1
+    assert early["saved_ms"] > 0
     assert len(calls(cache, (await handle.describe()).run_id or "")) == 2, "no call was made twice"
 
 
@@ -145,7 +149,7 @@ async def test_a_write_of_the_same_reply_has_a_call_made_again_that_was_early(
     begin: Start, model_server: ModelServer
 ) -> None:
     asked = (Call("nap", {"value": "first", "seconds": 0.1}), Call("note", {"text": LONG}))
-    model_server.on("look", Reply("", calls=asked, rate=12), results=0)
+    model_server.on("look", Reply("", calls=asked, rate=5), results=0)
     model_server.on("look", "it is", results=2)
     handle = await begin(plan=LOOP, tenant="streamed-writes", speculate="on", approval="never")
     report = await handle.result()
@@ -172,7 +176,7 @@ async def test_a_run_that_does_not_speculate_is_told_of_no_call(
     begin: Start, model_server: ModelServer, speculate: str | None
 ) -> None:
     asked = (Call("nap", {"value": "first", "seconds": 0.1}), Call("nap", {"value": LONG, "seconds": 0.1}))
-    model_server.on("look", Reply("", calls=asked, rate=12), results=0)
+    model_server.on("look", Reply("", calls=asked, rate=5), results=0)
     model_server.on("look", "it is", results=2)
     handle = await begin(plan=LOOP, speculate=speculate)
     await handle.result()
@@ -195,12 +199,16 @@ async def test_a_false_word_of_a_call_makes_none(begin: Start, model_server: Mod
     await handle.signal("asked_call", "text")
     await handle.signal("asked_call", args=[true, true])
     assert await early_calls(handle) == []
-    for digest in ("0" * 64, "../../etc/passwd"):  # arguments that are not stored
-        await handle.signal("asked_call", {**true, "arguments": digest})
+    for more in (
+        {"arguments": "1" * 64},  # is not stored
+        {"arguments": "../../etc/passwd"},
+        {"tool": "digest"},  # the model may not call it
+    ):
+        await handle.signal("asked_call", true | more)
     report = await handle.result()
     assert report["answer"] == "it is"
     early = report["figures"]["speculation"]
-    assert (early["calls"], early["wasted"]) == (2, 2)
+    assert (early["calls"], early["wasted"]) == (3, 3)
 
 
 def behind_a_gate(tool: str, **args: Any) -> dict[str, Any]:

@@ -138,6 +138,8 @@ class PrefetchCall(NodeCall):
     """Of the mapping in it."""
     arguments: Digest = ""
     """The artifact with what a model has written."""
+    alike: tuple[str, ...] = ()
+    """The names of other early calls of the tool. If one of them is the same call, this one is not made."""
     usual: int = 0
     """How long the call usually takes, in milliseconds: no real call waits much longer for it."""
     fresh_for: int = FRESH_MILLIS

@@ -87,10 +87,8 @@ class Dispatcher:
         self.child_defaults: dict[str, Any] = {}
         self.origins: tuple[str, ...] = ()
         self.replans = 0
-        self.offer: Callable[[int], tuple[str, ...]] = _nothing_early
-        """Names the early calls whose outputs a call of a unit may use."""
-        self.early_tools: tuple[str, ...] = ()
-        """The tools of whose calls the run wants to know as soon as a model has written one."""
+        self.early_fields: Callable[[int], dict[str, Any]] = _nothing_early
+        """Gives the fields of a unit's call that are about calls made early."""
         self._moved: set[int] = set()
         """Calls that their programs were told to have ended later than by the clocks of their workers."""
         self._task = -1
@@ -109,7 +107,7 @@ class Dispatcher:
         successor.replans = self.replans
         successor.origins = self.origins
         successor.reports = self.reports
-        successor.offer = self.offer
+        successor.early_fields = self.early_fields
         # What this workflow task has started counts against the same transaction.
         successor._task = self._task
         successor._starts = self._starts
@@ -192,10 +190,8 @@ class Dispatcher:
             call = call.model_copy(update=fields_set(moved=self._moved_ends(unit, ends_before)))
         if decision.following >= 0:
             call = call.model_copy(update={"then": self._following_call(decision.following, unit)})
-        if isinstance(call, ToolNodeCall) and not decision.asks:
-            call = call.model_copy(update=fields_set(early=self.offer(unit)))
-        elif isinstance(call, LlmNodeCall):
-            call = call.model_copy(update=fields_set(early_tools=self.early_tools))
+        if isinstance(call, ToolNodeCall | LlmNodeCall) and not decision.asks:
+            call = call.model_copy(update=fields_set(**self.early_fields(unit)))
 
         # The command counts against the limits of this workflow task.
         self.started += 1
@@ -500,6 +496,6 @@ def _started(contract: Call[NodeCall, GroupReply], call: NodeCall, ident: Activi
     return workflow.start_activity(contract.name, call, activity_id=str(ident), result_type=contract.gives, **options)
 
 
-def _nothing_early(_: int) -> tuple[str, ...]:
+def _nothing_early(_: int) -> dict[str, Any]:
     """Return nothing: the run makes no calls early."""
-    return ()
+    return {}

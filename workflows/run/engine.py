@@ -126,6 +126,8 @@ class Engine:
         self._broken: BaseException | None = None
         self.dispatcher = Dispatcher(state, setup.run_prefix, plan, self.wake, subagents, tell=self._step, epoch=epoch)
         self.early: EarlyCalls | None = None
+        self._asked_calls: list[AskedCall] = []
+        """What models have asked for since the last turn, in replies that still come."""
 
     def post(self, event: Event) -> None:
         """Take an event from outside at once, so that the next update is checked against the changed state."""
@@ -294,9 +296,15 @@ class Engine:
         due = self.state.next_due()
         if units > 1 or (due is not None and due <= now):
             self._step(TimeAdvanced())
+        asked, self._asked_calls = self._asked_calls, []
+        for call in asked:
+            self._take_asked_call(call, now)
         self.dispatcher.start_waiting()
         self._call_early()
         self._changed()
+
+    def _take_asked_call(self, call: AskedCall, now: int) -> None:
+        self._speculate(lambda early: early.asked(call, now))
 
     def _go_on(self, page: ProgramPage, ended: NodeEnded) -> None:
         """Go on with what an advance of a program has called, or fail the program."""
@@ -535,8 +543,7 @@ class Engine:
             self.early = EarlyCalls(speculation, self.state, lambda number: self.dispatcher.note_early_end(number))
             if past is not None:
                 self.early.go_on(past)
-            self.dispatcher.offer = self._offer_early
-            self.dispatcher.early_tools = self.early.tools
+            self.dispatcher.early_fields = self._early_fields
 
     @property
     def speculated(self) -> Speculated | None:
@@ -553,11 +560,15 @@ class Engine:
         return self.early.past
 
     def hear_of_call(self, request: object, *more: object) -> None:
-        """Take that a model has asked for a call, in a reply that still comes. Ignores what is no such message."""
+        """Take that a model has asked for a call, in a reply that still comes. Ignores what is no such message.
+
+        Signals are heard before what ended in the same task, and a replay may have joined that with the task before.
+        So what is made of this one is decided behind all ends.
+        """
         call = told(AskedCall, request, *more)
-        if call is not None and self.frozen is None:
-            self._speculate(lambda early: early.asked(call))
-            self._call_early()
+        if call is not None and self.early is not None:
+            self._asked_calls.append(call)
+            self.wake()
 
     def forget_early(self) -> None:
         """The run was reset, so that nothing is used that was called early. It decides no command."""
@@ -580,8 +591,8 @@ class Engine:
     def _call_early(self) -> None:
         self._speculate(lambda early: early.carry_out(self.dispatcher.node_call_of))
 
-    def _offer_early(self, unit: int) -> tuple[str, ...]:
-        return self.early.offer(unit) if self.early is not None else ()
+    def _early_fields(self, unit: int) -> dict[str, Any]:
+        return self.early.fields_of(unit) if self.early is not None else {}
 
     def _take_early_end(self, number: int) -> None:
         """Take the end of a call that was made early. What it has used counts once: here."""

@@ -78,18 +78,21 @@ class EarlyCalls:
             self.took.clear()
         self._choices += self._speculator.after(self._state, event, decisions)
 
-    @property
-    def tools(self) -> tuple[str, ...]:
-        """The tools of whose calls the run wants to know as soon as a model has written one."""
-        return tuple(tool.name for tool in self.speculation.tools)
-
-    def asked(self, call: AskedCall) -> None:
+    def asked(self, call: AskedCall, now: int) -> None:
         """Take that a model has asked for a call, in a reply that still comes."""
         unit = self._state.find(call.node)
-        if unit is not None:
-            self._choices += self._speculator.asked(self._state, unit, call.generation, call.tool, call.arguments)
+        if unit is not None and self._state.generation[unit] == call.generation:
+            self._choices += self._speculator.asked(self._state, unit, call.tool, call.arguments, now)
 
-    def offer(self, unit: int) -> tuple[str, ...]:
+    def fields_of(self, unit: int) -> dict[str, tuple[str, ...]]:
+        """Return what the call of a unit that starts now is told: a model's, of which calls the run wants to know while
+        the reply comes; a tool's, which early calls it may use.
+        """
+        if self._state.kind_of(unit) == "llm":
+            return {"early_tools": self._speculator.wanted(self._state)}
+        return {"early": self._offer(unit)}
+
+    def _offer(self, unit: int) -> tuple[str, ...]:
         """Return the names of the early calls whose outputs a call that starts now may use."""
         if self._was_reset:
             return ()
@@ -161,7 +164,8 @@ class EarlyCalls:
             fields["refs"] = {**node.refs, path: self._state.digest[call.unit] or ""}
             fields |= {"patterns": self.speculation.patterns, "place": call.follower.place}
         elif call.arguments:
-            fields["arguments"] = call.arguments
+            alike = self._speculator.alike(call)
+            fields |= {"arguments": call.arguments, "alike": tuple(map(self._name, alike))}
         return PrefetchCall(**fields)
 
     def _name(self, number: int) -> str:

@@ -331,9 +331,9 @@ class ScriptSession:
 
     def _full(self, line: int) -> dict[str, Any]:
         """Let go of all values of a script that has used all memory, so that there is some to say so."""
-        self._loop.give_up_all()
         self.close()
         gc.collect()
+        self._loop.give_up_all()
         return {"error": ["MemoryError", "", line, []]}
 
     def _waiting_lines(self) -> list[int]:

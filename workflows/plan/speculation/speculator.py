@@ -133,31 +133,44 @@ class Speculator:
             choices += self._choose(state)
         return choices
 
-    def asked(self, state: RunState, unit: int, generation: int, name: str, arguments: str) -> list[Choice]:
+    def wanted(self, state: RunState) -> tuple[str, ...]:
+        """Return the tools whose calls may begin while the reply that asks for them still comes; none where no call
+        may, so that nobody tells of them.
+        """
+        is_hopeless = self.is_stopped or not self._most_at_once(state)
+        if is_hopeless or not self._is_within_budget(state):
+            return ()
+        return tuple(tool.name for tool in self.speculation.tools)
+
+    def asked(self, state: RunState, unit: int, name: str, arguments: str, now: int) -> list[Choice]:
         """Return what is to be done now that the model of a unit has asked for a call, in a reply that still comes."""
-        is_running = state.status.get(unit) == RUNNING and state.generation[unit] == generation
-        if not is_running or state.kind_of(unit) != "llm":
+        tools = [tool for tool in self.speculation.tools if tool.name == name]
+        if not tools or state.status.get(unit) != RUNNING or state.kind_of(unit) != "llm":
             return []
-        count = self._asked.get((unit, generation), 0)
-        for tool in self.speculation.tools:
-            if tool.name != name or count >= MAX_ASKED:
-                continue
-            call = EarlyCall(
-                number=0,
-                unit=unit,
-                generation=generation,
-                tool=name,
-                kind=tool.kind,
-                fresh_for=tool.fresh_for,
-                millis=tool.millis,
-                queue=tool.queue,
-                timeout=tool.timeout,
-                arguments=arguments,
-            )
-            if self._may_begin(state, call):
-                self._asked[unit, generation] = count + 1
-                return [self._begin(state, call)]
-        return []
+        call = EarlyCall(
+            number=0,
+            unit=unit,
+            generation=state.generation[unit],
+            tool=name,
+            kind=tools[0].kind,
+            fresh_for=tools[0].fresh_for,
+            millis=tools[0].millis,
+            queue=tools[0].queue,
+            timeout=tools[0].timeout,
+            arguments=arguments,
+        )
+        # A model that is asked again asks for the same calls again.
+        is_known = any((other.unit, other.tool, other.arguments) == (unit, name, arguments) for other in self._all)
+        count = self._asked.get((unit, call.generation), 0)
+        if is_known or count >= MAX_ASKED or not self._may_begin(state, call):
+            return []
+        self._asked[unit, call.generation] = count + 1
+        return [self._begin(call, now)]
+
+    def alike(self, call: EarlyCall) -> tuple[int, ...]:
+        """Return the other calls of the same tool that run or may still be used: one of them may be the same call."""
+        others = [other for other in self._all if other.tool == call.tool and other.number != call.number]
+        return tuple(other.number for other in others)
 
     def has_begun(self, number: int) -> None:
         """Take that a call is under way which was to begin early."""
@@ -270,15 +283,15 @@ class Speculator:
             expected += self._branches(state, unit)
             for call in expected:
                 if self._may_begin(state, call):
-                    choices.append(self._begin(state, call))
+                    choices.append(self._begin(call, state.now))
         return choices
 
-    def _begin(self, state: RunState, call: EarlyCall) -> Begin:
+    def _begin(self, call: EarlyCall, now: int) -> Begin:
         """Return the choice to make a call, which has its number from now on."""
         self._make_room()
         self.made += 1
         call.number = self.made
-        call.began = state.now
+        call.began = now
         self.live[call.number] = call
         return Begin(call)
 
@@ -324,9 +337,12 @@ class Speculator:
         if is_over or self.writes.conflict(call.kind):
             return False
         running = len(self._running)
-        if running >= min(MAX_LIVE, state.window // SHARE) or state.activities + running >= state.window:
+        if running >= self._most_at_once(state) or state.activities + running >= state.window:
             return False
         return self._is_within_budget(state)
+
+    def _most_at_once(self, state: RunState) -> int:
+        return min(MAX_LIVE, state.window // SHARE)
 
     def _is_within_budget(self, state: RunState) -> bool:
         """Whether speculation may use more of the budget. Nobody knows what a call of a tool will cost."""
@@ -348,6 +364,10 @@ class Speculator:
         ready = [call for call in self.live.values() if call.status == "ready"]
         if len(self.live) >= MAX_LIVE and ready:
             del self.live[ready[0].number]
+
+    @property
+    def _all(self) -> list[EarlyCall]:
+        return list(self.live.values())
 
     @property
     def _running(self) -> list[EarlyCall]:

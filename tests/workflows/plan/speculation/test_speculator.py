@@ -231,8 +231,7 @@ class Life:
 
     def _ask(self, asked: Asked) -> None:
         assert self.speculator is not None
-        generation = self.state.generation[asked.unit]
-        self._carry_out(self.speculator.asked(self.state, asked.unit, generation, asked.tool, asked.key))
+        self._carry_out(self.speculator.asked(self.state, asked.unit, asked.tool, asked.key, self.now))
 
     def _used(self, unit: int, key: str) -> str:
         """Return what a real call takes over from an early one, "" if it is another call than all of these."""
@@ -340,9 +339,9 @@ class Desk:
                 self.speculator.has_begun(choice.call.number)
         return choices
 
-    def ask(self, unit: int, tool: str, *, generation: int = 1) -> list[Choice]:
+    def ask(self, unit: int, tool: str, arguments: str = "0", now: int = 0) -> list[Choice]:
         """Have the model of a unit ask for a call, in a reply that still comes."""
-        return self._begin(self.speculator.asked(self.state, unit, generation, tool, "0" * 64))
+        return self._begin(self.speculator.asked(self.state, unit, tool, arguments, now))
 
     def end(self, unit: int, *, now: int | None = None, more: bool = False, **outcome: Any) -> list[Choice]:
         ended = Outcome(**{"digest": "0" * 40, **outcome})
@@ -381,18 +380,39 @@ def test_a_call_begins_while_the_reply_that_asks_for_it_still_comes() -> None:
     desk.take(RunStarted())
     assert begun(desk.ask(0, "fetch")) == ["fetch"]
     assert begun(desk.ask(0, "unheard of")) == []
-    assert begun(desk.ask(0, "fetch", generation=2)) == [], "of an older or a later attempt of a person"
+    assert begun(desk.ask(0, "fetch")) == [], "the model was asked again, and asks for the same call"
     desk.end(0)
-    assert begun(desk.ask(0, "fetch")) == [], "the reply is there"
+    assert begun(desk.ask(0, "fetch", "1")) == [], "the reply is there"
+
+
+def test_a_call_of_a_long_reply_is_as_old_as_it_is_itself() -> None:
+    write = NodeSpec("after", "tool", needs=[0], reads=[0], tool="fetch", effect="read")
+    desk = Desk.of(NodeSpec("m", "llm"), write, tools=(early_tool("fetch", fresh_for=5_000),))
+    desk.take(RunStarted(), now=0)
+    desk.ask(0, "fetch", now=70_000)
+    desk.end(0, now=72_000)
+    assert desk.speculator.usable(desk.state, 1, 72_000) == (1,)
+
+
+@pytest.mark.parametrize("limits", [{"cost": 1_000_000}, {"nodes": 1}])
+def test_nobody_tells_of_calls_where_none_may_begin(limits: dict[str, int]) -> None:
+    tools = (early_tool("fetch"),)
+    desk = Desk.of(NodeSpec("m", "llm"), tools=tools)
+    assert desk.speculator.wanted(desk.state) == ("fetch",)
+    desk.take(BudgetRaised(limits))
+    desk.take(RunStarted())
+    assert desk.speculator.wanted(desk.state) == ()
+    narrow = Desk.of(NodeSpec("m", "llm"), tools=tools, window=5)
+    assert narrow.speculator.wanted(narrow.state) == ()
 
 
 def test_so_many_calls_of_one_reply_begin_and_no_more() -> None:
     desk = Desk.of(NodeSpec("m", "llm"), NodeSpec("n", "llm"), tools=(early_tool("fetch"),))
     desk.take(RunStarted())
     for number in range(1, MAX_ASKED + 1):
-        assert begun(desk.ask(0, "fetch")) == ["fetch"]
+        assert begun(desk.ask(0, "fetch", str(number))) == ["fetch"]
         desk.speculator.ended(number, NO_USAGE, has_output=True)
-    assert begun(desk.ask(0, "fetch")) == []
+    assert begun(desk.ask(0, "fetch", "one more")) == []
     assert begun(desk.ask(1, "fetch")) == ["fetch"], "another reply has its own"
 
 
