@@ -90,9 +90,9 @@ class EarlyCalls:
         """
         if self._state.kind_of(unit) == "llm":
             return {"early_tools": self._speculator.wanted(self._state)}
-        return {"early": self._offer(unit)}
+        return {"early": self.offer(unit)}
 
-    def _offer(self, unit: int) -> tuple[str, ...]:
+    def offer(self, unit: int) -> tuple[str, ...]:
         """Return the names of the early calls whose outputs a call that starts now may use."""
         if self._was_reset:
             return ()
