@@ -107,7 +107,7 @@ async def test_an_outage_while_planning_waits_for_a_retry(
     begin: Start, model_server: ModelServer, lines: str, needs: str
 ) -> None:
     """What the planner had written before it has run, and is not lost."""
-    down = Reply(f"{lines}3. nap(value=1, 2, 3, 4, 5)", fault="cut", rate=8) if lines else Reply("down", status=503)
+    down = Reply(f"{lines}3. nap(value=1, 2, 3, 4, 5)", fault="cut", rate=3) if lines else Reply("down", status=503)
     model_server.on(PLANNER, down, times=1)
     model_server.on(PLANNER, f'{lines}3. nap(value="late")\n4. answer({needs}$3)')
     model_server.on(JOINER, "It is late.")
