@@ -27,7 +27,7 @@ from sennit.workflows.plan.scheduling.events import (
     TimeAdvanced,
 )
 from sennit.workflows.plan.scheduling.state import ENDED, PENDING, RUNNING, SUCCEEDED, RunState
-from sennit.workflows.plan.speculation.follower import Follower, PastSpeculation, Speculation
+from sennit.workflows.plan.speculation.follower import EarlyTool, Follower, PastSpeculation, Speculation
 from sennit.workflows.plan.speculation.limits import (
     MAX_ASKED,
     MAX_LIVE,
@@ -144,33 +144,51 @@ class Speculator:
 
     def asked(self, state: RunState, unit: int, name: str, arguments: str, now: int) -> list[Choice]:
         """Return what is to be done now that the model of a unit has asked for a call, in a reply that still comes."""
-        tools = [tool for tool in self.speculation.tools if tool.name == name]
-        if not tools or state.status.get(unit) != RUNNING or state.kind_of(unit) != "llm":
+        tool = self._early_tool(name)
+        if tool is None or state.status.get(unit) != RUNNING or state.kind_of(unit) != "llm":
             return []
         call = EarlyCall(
             number=0,
             unit=unit,
             generation=state.generation[unit],
             tool=name,
-            kind=tools[0].kind,
-            fresh_for=tools[0].fresh_for,
-            millis=tools[0].millis,
-            queue=tools[0].queue,
-            timeout=tools[0].timeout,
+            kind=tool.kind,
+            fresh_for=tool.fresh_for,
+            millis=tool.millis,
+            queue=tool.queue,
+            timeout=tool.timeout,
             arguments=arguments,
         )
         # A model that is asked again asks for the same calls again.
-        is_known = any((other.unit, other.tool, other.arguments) == (unit, name, arguments) for other in self._all)
+        if self._is_made(call):
+            return []
         count = self._asked.get((unit, call.generation), 0)
-        if is_known or count >= MAX_ASKED or not self._may_begin(state, call):
+        if count >= MAX_ASKED or not self._may_begin(state, call):
             return []
         self._asked[unit, call.generation] = count + 1
         return [self._begin(call, now)]
 
     def alike(self, call: EarlyCall) -> tuple[int, ...]:
         """Return the other calls of the same tool that run or may still be used: one of them may be the same call."""
-        others = [other for other in self._all if other.tool == call.tool and other.number != call.number]
-        return tuple(other.number for other in others)
+        numbers: list[int] = []
+        for number, other in self.live.items():
+            if other.tool == call.tool and number != call.number:
+                numbers.append(number)
+        return tuple(numbers)
+
+    def _early_tool(self, name: str) -> EarlyTool | None:
+        for tool in self.speculation.tools:
+            if tool.name == name:
+                return tool
+        return None
+
+    def _is_made(self, call: EarlyCall) -> bool:
+        """Whether a call that runs or may still be used is one that the same model has asked for in the same words."""
+        for other in self.live.values():
+            is_alike = other.tool == call.tool and other.arguments == call.arguments
+            if other.unit == call.unit and is_alike:
+                return True
+        return False
 
     def has_begun(self, number: int) -> None:
         """Take that a call is under way which was to begin early."""
@@ -364,10 +382,6 @@ class Speculator:
         ready = [call for call in self.live.values() if call.status == "ready"]
         if len(self.live) >= MAX_LIVE and ready:
             del self.live[ready[0].number]
-
-    @property
-    def _all(self) -> list[EarlyCall]:
-        return list(self.live.values())
 
     @property
     def _running(self) -> list[EarlyCall]:
