@@ -31,6 +31,7 @@ from sennit.activities.nodes.error_mapping import (
 from sennit.activities.nodes.group import GroupRun
 from sennit.activities.nodes.in_flight import worker_stops
 from sennit.activities.nodes.prefetch import Prefetcher
+from sennit.activities.nodes.run_signals import signal_run
 from sennit.activities.nodes.runner import NodeRunner
 from sennit.activities.nodes.server_time import millis_now, seconds_now
 from sennit.activities.nodes.short_calls import AdvanceAlone
@@ -74,12 +75,10 @@ from sennit.workflows.messages.contracts import (
     Call,
     CheckResult,
     DraftCall,
-    GroupProgress,
     GroupReply,
     NodeError,
     NodeReply,
     PlanCall,
-    PlanDraft,
     PlanResult,
     PrefetchReply,
     PrepareCall,
@@ -423,13 +422,8 @@ class Activities:
             return await self._planner.plan(_run_prefix(call.run), call, attempts, add)
 
     def _streamer(self, call: PlanCall) -> PlanStreamer:
-        info = activity.info()
-        run = activity.client().get_workflow_handle(info.workflow_id or "", run_id=info.workflow_run_id)
-
-        async def send(draft: PlanDraft) -> None:
-            await run.signal("plan_draft", draft)
-
-        return PlanStreamer(self._checker, _run_prefix(call.run), call, info.attempt, send)
+        send = partial(signal_run, "plan_draft")
+        return PlanStreamer(self._checker, _run_prefix(call.run), call, activity.info().attempt, send)
 
     @activity.defn(name=OUTPUTS.name)
     async def outputs(self, call: OutputsCall) -> OutputsReply:
@@ -536,7 +530,8 @@ class Activities:
             checked = await _typed(self._library.plan(run_prefix, call.plan))
             info = activity.info()
             group = GroupRun(checked, call.nodes, call.refs, run_one, info.heartbeat_details)
-            teller = asyncio.create_task(group.tell(call, info.attempt, attempts.record, _signal_progress))
+            signal = partial(signal_run, "group_progress")
+            teller = asyncio.create_task(group.tell(call, info.attempt, attempts.record, signal))
             try:
                 await _typed(group.run(lambda digest: self._library.value(run_prefix, digest), checked.wanted))
             except asyncio.CancelledError:
@@ -578,13 +573,6 @@ def _named(kind: Call[BaseModel, BaseModel], run: Callable[[Any], Awaitable[Any]
     """Return a function as the activity of this name and these types: by them its input is read."""
     run.__annotations__.update({"call": kind.takes, "return": kind.gives})
     return activity.defn(name=kind.name)(run)
-
-
-async def _signal_progress(progress: GroupProgress) -> None:
-    """Tell the run of this activity what has ended in it."""
-    info = activity.info()
-    run = activity.client().get_workflow_handle(info.workflow_id or "", run_id=info.workflow_run_id)
-    await run.signal("group_progress", progress)
 
 
 async def _typed(work: Awaitable[T], attempts: Attempts | None = None) -> T:

@@ -14,6 +14,7 @@ from temporalio import activity
 from temporalio.service import RPCError
 
 from sennit.activities.nodes.context import NodeContext
+from sennit.activities.nodes.run_signals import signal_run
 from sennit.activities.providers.model import ToolRequest
 from sennit.activities.storage.artifacts import StoreUnavailable
 from sennit.activities.storage.run_context import ArtifactReader
@@ -81,9 +82,7 @@ async def asked_calls(
         arguments = await library.put(context.run_prefix, mask(request.arguments))
         unit = context.unit
         asked = AskedCall(node=unit.path, generation=unit.generation, tool=request.name, arguments=arguments)
-        info = activity.info()
-        run = activity.client().get_workflow_handle(info.workflow_id or "", run_id=info.workflow_run_id)
-        await run.signal("asked_call", asked)
+        await signal_run("asked_call", asked)
 
     calls = AskedCalls(names, tell)
     try:

@@ -1,8 +1,8 @@
 """What every value on the wire is, and the names that such values have in common."""
 
-from typing import Annotated
+from typing import Annotated, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from sennit.workflows.plan.language.text import text_bytes
 
@@ -16,6 +16,19 @@ class Message(BaseModel):
     """A value on the wire: frozen, strict about its fields; fields left at their default are not sent."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+Signalled = TypeVar("Signalled", bound=Message)
+
+
+def message_in(kind: type[Signalled], request: object, *more: object) -> Signalled | None:
+    """Return the message that a signal brings; None for anything else that somebody sends."""
+    if more:
+        return None
+    try:
+        return kind.model_validate(request)
+    except ValidationError:
+        return None
 
 
 def message_bytes(message: BaseModel, *, exclude_defaults: bool = False, exclude_unset: bool = False) -> int:

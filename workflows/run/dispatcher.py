@@ -17,7 +17,7 @@ from sennit.workflows.messages import contracts
 from sennit.workflows.messages.activity_ids import ActivityId
 from sennit.workflows.messages.activity_options import Options, look_up_options, node_options
 from sennit.workflows.messages.contracts import Call, GroupProgress, GroupReply, NodeReply
-from sennit.workflows.messages.message import message_bytes
+from sennit.workflows.messages.message import message_bytes, message_in
 from sennit.workflows.messages.node_calls import (
     BudgetedCall,
     GroupCall,
@@ -374,7 +374,7 @@ class Dispatcher:
         reports of activities that are not under way.
         """
         self.reports += 1
-        progress = outcomes.told(GroupProgress, request, *more)
+        progress = message_in(GroupProgress, request, *more)
         if progress is None:
             return
         flight = self._group_of(progress.call)

@@ -17,6 +17,7 @@ from temporalio.exceptions import ApplicationError
 from sennit.workflows.limits import MAX_KEPT_REPLIES, MAX_RUN_WARNINGS
 from sennit.workflows.messages.contracts import AskedCall, CheckResult, LedgerLine, NodeReply, PlanPage, ProgramPage
 from sennit.workflows.messages.ends import CallEnd
+from sennit.workflows.messages.message import message_in
 from sennit.workflows.messages.request import ContinuedState, RunRequest, has_plan
 from sennit.workflows.messages.result import RunStatus, WriteLine
 from sennit.workflows.messages.updates import Finish, Update
@@ -62,7 +63,7 @@ from sennit.workflows.run.dispatcher import Dispatcher
 from sennit.workflows.run.drain import Drain
 from sennit.workflows.run.extension import PlanExtender
 from sennit.workflows.run.freeze import Freeze, frozen_by
-from sennit.workflows.run.outcomes import EarlyEnded, advance_of, graph_of, invalid_result, page_of, told
+from sennit.workflows.run.outcomes import EarlyEnded, advance_of, graph_of, invalid_result, page_of
 from sennit.workflows.run.setup import RunSetup
 from sennit.workflows.run.speculation import EarlyCalls
 from sennit.workflows.run.subagent import inherited
@@ -565,7 +566,7 @@ class Engine:
         Signals are heard before what ended in the same task, and a replay may have joined that with the task before.
         So what is made of this one is decided behind all ends.
         """
-        call = told(AskedCall, request, *more)
+        call = message_in(AskedCall, request, *more)
         if call is not None and self.early is not None:
             self._asked_calls.append(call)
             self.wake()

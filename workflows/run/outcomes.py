@@ -11,9 +11,8 @@ but no reply.
 import asyncio
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any
 
-from pydantic import BaseModel, ValidationError
 from temporalio import exceptions
 from temporalio.exceptions import ActivityError, ApplicationError, CancelledError, ChildWorkflowError
 
@@ -38,8 +37,6 @@ from sennit.workflows.plan.scheduling.call_names import unit_called
 from sennit.workflows.plan.scheduling.completion import LOST, NOT_WRITTEN, UNKNOWN_OUTCOME
 from sennit.workflows.plan.scheduling.events import NodeEnded, Outcome, ProgramAdvanced
 from sennit.workflows.plan.scheduling.state import RunState
-
-Told = TypeVar("Told", bound=BaseModel)
 
 
 @dataclass(slots=True)
@@ -359,13 +356,3 @@ def _is_end(reply: NodeReply) -> bool:
     if reply.more or reply.page or reply.question:
         return False
     return bool(reply.error or reply.ref or reply.skipped)
-
-
-def told(kind: type[Told], request: object, *more: object) -> Told | None:
-    """Return what an activity tells its run in a signal; None for anything else that somebody sends."""
-    if more:
-        return None
-    try:
-        return kind.model_validate(request)
-    except ValidationError:
-        return None

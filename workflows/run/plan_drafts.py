@@ -1,9 +1,8 @@
 """Takes the parts of a plan that its planner sends while it writes: of one attempt, in order, within bounds."""
 
-from pydantic import ValidationError
-
 from sennit.workflows.limits import MAX_DRAFT_UNPACKED_BYTES, MAX_DRAFTS
 from sennit.workflows.messages.contracts import PlanDraft, PlanPage
+from sennit.workflows.messages.message import message_in
 from sennit.workflows.plan.compile.page import attach, parse_page
 from sennit.workflows.plan.limits import MAX_DRAFT_BYTES
 
@@ -22,18 +21,20 @@ class PlanDrafts:
 
     def take(self, run: str, request: object = None, *more: object) -> PlanPage | None:
         """Return the next part of the plan of `run`; None for anything else."""
+        draft = message_in(PlanDraft, request, *more)
+        if draft is None:
+            return None
+        attempt = self._attempt if self._taken else draft.attempt  # the first to come is that of the run
+        if (draft.run, draft.attempt, draft.sequence) != (run, attempt, self._taken + 1):
+            return None
+        self._bytes += len(draft.page.specs)
+        if self._taken >= MAX_DRAFTS or self._bytes > MAX_DRAFT_BYTES:
+            return None
         try:
-            draft = PlanDraft.model_validate(request)
-            attempt = self._attempt if self._taken else draft.attempt  # the first to come is that of the run
-            if more or (draft.run, draft.attempt, draft.sequence) != (run, attempt, self._taken + 1):
-                return None
-            self._bytes += len(draft.page.specs)
-            if self._taken >= MAX_DRAFTS or self._bytes > MAX_DRAFT_BYTES:
-                return None
             page = parse_page(draft.page.specs, MAX_DRAFT_UNPACKED_BYTES, foreign=True)
             if not self._taken:
                 attach(page, [], 0)
-        except (ValidationError, ValueError):
+        except ValueError:
             return None
         self._attempt, self._taken = draft.attempt, draft.sequence
         return draft.page

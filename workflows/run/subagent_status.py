@@ -6,7 +6,6 @@ import shlex
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pydantic import ValidationError
 from temporalio import workflow
 from temporalio.exceptions import FailureError
 
@@ -18,7 +17,7 @@ from sennit.workflows.limits import (
     MAX_SUBAGENT_VIEWS,
     MAX_SUBAGENT_WRITES,
 )
-from sennit.workflows.messages.message import message_bytes
+from sennit.workflows.messages.message import message_bytes, message_in
 from sennit.workflows.messages.result import BlockedOn, RunStatus, WriteLine
 from sennit.workflows.messages.views import SubagentView
 from sennit.workflows.plan.language.limits import Usage
@@ -90,11 +89,8 @@ class SubagentStatus:
 
     def receive(self, request: object = None, *more: object) -> None:
         """Take a sub-agent's report. Ignores input of any other form, or larger than any report."""
-        try:
-            view = SubagentView.model_validate(request)
-        except ValidationError:
-            return
-        if more or message_bytes(view) > MAX_STATUS_BYTES:
+        view = message_in(SubagentView, request, *more)
+        if view is None or message_bytes(view) > MAX_STATUS_BYTES:
             return
         self._views.pop(view.name, None)
         if view.writes is not None:
