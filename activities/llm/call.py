@@ -113,7 +113,9 @@ class ModelCalls:
                 text.discard(reason)
                 asked.discard()
 
-            request = replace(request, on_text=text.add, on_call=asked.add, on_restart=discard)
+            request = replace(request, on_text=text.add, on_restart=discard)
+            if asked.names:
+                request = replace(request, on_call=asked.add)
             reply = await self._complete(context, request, models)
             if reply.calls and tools:
                 output = NodeOutput(transcript(before, reply), reply.usage, "calls")

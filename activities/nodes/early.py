@@ -70,10 +70,9 @@ class EarlyOutputs:
         await self.store.replace_marker(run_prefix, marker_of(name), note.model_dump_json().encode())
 
     async def has(self, run_prefix: str, names: tuple[str, ...], key: str) -> bool:
-        """Whether one of these calls is the same one, and has not failed. Raises StoreUnavailable."""
+        """Whether one of these calls is the same one, and a real call may still use it. Raises StoreUnavailable."""
         for name in names:
-            note = await self._read(run_prefix, name)
-            if note is not None and note.key == key and note.status != "failed":
+            if await self._usable(run_prefix, name, key) is not None:
                 return True
         return False
 
@@ -96,17 +95,22 @@ class EarlyOutputs:
         """Return the note of a call that was the same, and is done; wait for one that is under way."""
         pause = FIRST_LOOK
         while True:
-            note = await self._read(run_prefix, name)
-            if note is None or note.key != key or note.status == "failed":
-                return None
-            if millis_now() > note.fresh_until:  # the real call may have waited long for its worker
-                return None
-            if note.status == "done":
+            note = await self._usable(run_prefix, name, key)
+            if note is None or note.status == "done":
                 return note
             if millis_now() > note.until:
                 return None
             await asyncio.sleep(pause)
             pause = min(2 * pause, LAST_LOOK)
+
+    async def _usable(self, run_prefix: str, name: str, key: str) -> EarlyNote | None:
+        """Return the note of a call that is the same, has not failed, and is fresh enough."""
+        note = await self._read(run_prefix, name)
+        if note is None or note.key != key or note.status == "failed":
+            return None
+        if millis_now() > note.fresh_until:  # the real call may have waited long for its worker
+            return None
+        return note
 
     async def _read(self, run_prefix: str, name: str) -> EarlyNote | None:
         body = await self.store.marked(run_prefix, marker_of(name))

@@ -170,7 +170,7 @@ class ModelRequest:
     `seconds` is the longest the whole call may take: long, unless the plan says otherwise. `first_token_timeout` and
     `idle_timeout` are the longest silences before the first event and between two, in the place of the worker's own.
     `progress` is told in words how far the call is; `on_text` is given each piece of `ModelReply.text` as it arrives,
-    and `on_call` each call of a tool as soon as it is whole, though it may come otherwise in the reply in the end.
+    and `on_call` each call of a tool as soon as it is whole, if somebody wants to know.
     `on_restart`, with the reason, is told that the pieces so far are no part of it, as the model is asked again. They
     must not block. `account` is told before anything goes out that is paid for, and when it has ended.
     """
@@ -195,7 +195,7 @@ class ModelRequest:
     first_token_timeout: float | None = None
     idle_timeout: float | None = None
     on_text: Callable[[str], None] = lambda _: None
-    on_call: Callable[[ToolRequest], None] = lambda _: None
+    on_call: Callable[[ToolRequest], None] | None = None
     on_restart: Callable[[str], None] = lambda _: None
     account: Account = field(default_factory=NoAccount)
 

@@ -3,7 +3,7 @@
 import json
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -246,11 +246,17 @@ class ReplyBuilder:
         call.arguments.add(arguments)
         self._blanks.take(arguments or name)
         self._report_progress(text_bytes(arguments))
-        # Some servers send an empty object before the true arguments.
-        if call.arguments.whole and not call.is_told and not call.arguments.is_empty:
-            call.is_told = True
-            for request in _tool_requests(index, call)[0]:
-                self.request.on_call(request)
+        if self.request.on_call is not None:
+            self._tell_call(index, call, self.request.on_call)
+
+    def _tell_call(self, index: int, call: Call, tell: Callable[[ToolRequest], None]) -> None:
+        """Tell a call once its arguments are whole. Some servers send an empty object before the true ones."""
+        if call.is_told or not call.arguments.whole or call.arguments.is_empty:
+            return
+        call.is_told = True
+        requests, _ = _tool_requests(index, call)
+        for request in requests:
+            tell(request)
 
     def add_thought(self, piece: str) -> None:
         """Count a piece that is not part of the reply."""

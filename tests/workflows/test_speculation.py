@@ -161,7 +161,7 @@ async def test_a_write_of_the_same_reply_has_a_call_made_again_that_was_early(
 
 async def test_of_one_reply_so_many_calls_are_made_early_and_no_more(begin: Start, model_server: ModelServer) -> None:
     asked = [Call("nap", {"value": str(number), "seconds": 0.1}) for number in range(MAX_ASKED + 2)]
-    model_server.on("look", Reply("", calls=(*asked, Call("nap", {"value": LONG, "seconds": 0.1})), rate=30), results=0)
+    model_server.on("look", Reply("", calls=(*asked, Call("nap", {"value": LONG, "seconds": 0.1})), rate=10), results=0)
     model_server.on("look", "it is", results=len(asked) + 1)
     handle = await begin(plan=LOOP, tenant="streamed-many", speculate="on")
     report = await handle.result()
@@ -194,6 +194,7 @@ async def test_a_false_word_of_a_call_makes_none(begin: Start, model_server: Mod
         {"tool": "unheard of"},
         {"node": "elsewhere"},
         {"generation": 2},
+        {"more": 1},
     ):
         await handle.signal("asked_call", true | lie)
     await handle.signal("asked_call", "text")

@@ -27,7 +27,7 @@ from sennit.workflows.plan.scheduling.events import (
     TimeAdvanced,
 )
 from sennit.workflows.plan.scheduling.state import ENDED, PENDING, RUNNING, SUCCEEDED, RunState
-from sennit.workflows.plan.speculation.follower import EarlyTool, Follower, PastSpeculation, Speculation
+from sennit.workflows.plan.speculation.follower import EarlyTool, Follower, PastSpeculation, ReadCall, Speculation
 from sennit.workflows.plan.speculation.limits import (
     MAX_ASKED,
     MAX_LIVE,
@@ -137,8 +137,9 @@ class Speculator:
         """Return the tools whose calls may begin while the reply that asks for them still comes; none where no call
         may, so that nobody tells of them.
         """
-        is_hopeless = self.is_stopped or not self._most_at_once(state)
-        if is_hopeless or not self._is_within_budget(state):
+        if self.is_stopped or not self._most_at_once(state):
+            return ()
+        if not self._is_within_budget(state):
             return ()
         return tuple(tool.name for tool in self.speculation.tools)
 
@@ -147,18 +148,8 @@ class Speculator:
         tool = self._early_tool(name)
         if tool is None or state.status.get(unit) != RUNNING or state.kind_of(unit) != "llm":
             return []
-        call = EarlyCall(
-            number=0,
-            unit=unit,
-            generation=state.generation[unit],
-            tool=name,
-            kind=tool.kind,
-            fresh_for=tool.fresh_for,
-            millis=tool.millis,
-            queue=tool.queue,
-            timeout=tool.timeout,
-            arguments=arguments,
-        )
+        call = _known(state, unit, name, tool)
+        call.arguments = arguments
         # A model that is asked again asks for the same calls again.
         if self._is_made(call):
             return []
@@ -322,18 +313,8 @@ class Speculator:
         for follower in self.speculation.followers:
             if follower.first != spec.tool or follower.probability < THRESHOLD or follower.millis < SLOW_MILLIS:
                 continue
-            call = EarlyCall(
-                number=0,
-                unit=unit,
-                generation=state.generation[unit],
-                tool=follower.second,
-                kind=follower.kind,
-                fresh_for=follower.fresh_for,
-                millis=follower.millis,
-                queue=follower.queue,
-                timeout=follower.timeout,
-                follower=follower,
-            )
+            call = _known(state, unit, follower.second, follower)
+            call.follower = follower
             expected.append(call)
         return expected
 
@@ -360,6 +341,7 @@ class Speculator:
         return self._is_within_budget(state)
 
     def _most_at_once(self, state: RunState) -> int:
+        """Return how many calls may run early at once: none in a run with a narrow window."""
         return min(MAX_LIVE, state.window // SHARE)
 
     def _is_within_budget(self, state: RunState) -> bool:
@@ -458,6 +440,21 @@ def _open_before(state: RunState, node: int) -> list[int]:
         if len(found) > MAX_WALKED:
             return []
     return list(found)
+
+
+def _known(state: RunState, unit: int, tool: str, known: ReadCall) -> EarlyCall:
+    """Return a call of a tool that is made early behind a unit, by what is known of such calls."""
+    return EarlyCall(
+        number=0,
+        unit=unit,
+        generation=state.generation[unit],
+        tool=tool,
+        kind=known.kind,
+        fresh_for=known.fresh_for,
+        millis=known.millis,
+        queue=known.queue,
+        timeout=known.timeout,
+    )
 
 
 def _early(state: RunState, node: int) -> EarlyCall:
