@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs the Debian packages that the cluster needs and that are missing.
+# Installs the Debian packages that the cluster and the test of compose.yaml need and that are missing.
 set -eu
 . "$(dirname "$0")/common.sh"
 
@@ -19,6 +19,7 @@ cni/bridge containernetworking-plugins
 postgresql/*/bin/initdb postgresql
 buildah buildah
 mmdebstrap mmdebstrap
+dockerd docker.io
 TABLE
 }
 

@@ -89,7 +89,7 @@ def test_the_cluster_comes_last_where_its_tests_have_not_passed_on_what_is_here(
     run, calls = execute(tmp_path, "", build="exit 0\n")
     assert run.returncode == 0, run.stderr
     targets = [call.split()[0] for call in calls]
-    assert targets[6:] == ["cluster-down", "cluster-up", "cluster-test", "cluster-down"]
+    assert targets[6:] == ["cluster-down", "cluster-up", "cluster-test", "cluster-down", "compose-test", "cluster-down"]
 
 
 def test_the_cluster_is_left_out_while_its_programs_are_still_being_built(tmp_path: Path) -> None:
