@@ -4,12 +4,16 @@ import ast
 from collections.abc import Iterator
 
 ENUMS = ("Enum", "StrEnum", "IntEnum")
+_BASES = frozenset((*ENUMS, "str", "int"))
+"""The bases that an enum of constants may have."""
 
 
 def is_dataclass(written: ast.ClassDef) -> bool:
     """Whether a class is a dataclass."""
     for decorator in written.decorator_list:
-        named = decorator.func if isinstance(decorator, ast.Call) else decorator
+        named = decorator
+        if isinstance(decorator, ast.Call):
+            named = decorator.func
         if _name_of(named) == "dataclass":
             return True
     return False
@@ -18,13 +22,15 @@ def is_dataclass(written: ast.ClassDef) -> bool:
 def is_enum(written: ast.ClassDef) -> bool:
     """Whether a class is an enum of constants."""
     bases = [_name_of(base) for base in written.bases]
-    if not bases or bases[-1] not in ENUMS or written.keywords:
+    if not bases or written.keywords:
         return False
-    if any(base not in (*ENUMS, "str", "int") for base in bases):
+    if bases[-1] not in ENUMS or not _BASES.issuperset(bases):
         return False
+
     # Nothing else stands in it but texts that describe it.
     body = [statement for statement in written.body if not _says_nothing(statement)]
-    return bool(body) and len(list(enum_members(written))) == len(body)
+    members = list(enum_members(written))
+    return bool(body) and len(members) == len(body)
 
 
 def enum_members(written: ast.ClassDef) -> Iterator[tuple[str, ast.expr]]:
@@ -37,8 +43,10 @@ def enum_members(written: ast.ClassDef) -> Iterator[tuple[str, ast.expr]]:
             case _:
                 continue
         if _is_auto(value):
-            is_text = _name_of(written.bases[-1]) == "StrEnum"
-            value = ast.Constant(name.lower() if is_text else highest + 1)
+            if _name_of(written.bases[-1]) == "StrEnum":
+                value = ast.Constant(name.lower())
+            else:
+                value = ast.Constant(highest + 1)
         constant = _constant(value)
         if constant is None:
             continue
@@ -49,7 +57,9 @@ def enum_members(written: ast.ClassDef) -> Iterator[tuple[str, ast.expr]]:
 
 def _is_auto(value: ast.expr) -> bool:
     """Whether the value of an enum's member is made by `auto()`."""
-    return isinstance(value, ast.Call) and not value.args and not value.keywords and _name_of(value.func) == "auto"
+    if not isinstance(value, ast.Call) or _name_of(value.func) != "auto":
+        return False
+    return not value.args and not value.keywords
 
 
 def _constant(value: ast.expr) -> str | float | None:
@@ -66,11 +76,15 @@ def _name_of(written: ast.expr) -> str:
     """Return the last part of a name, "" for what is no name."""
     if isinstance(written, ast.Name):
         return written.id
-    return written.attr if isinstance(written, ast.Attribute) else ""
+    if isinstance(written, ast.Attribute):
+        return written.attr
+    return ""
 
 
 def _says_nothing(statement: ast.stmt) -> bool:
     """Whether a statement does nothing: `pass`, and texts."""
     if isinstance(statement, ast.Pass):
         return True
-    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+    if not isinstance(statement, ast.Expr):
+        return False
+    return isinstance(statement.value, ast.Constant)

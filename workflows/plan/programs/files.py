@@ -53,10 +53,15 @@ def paths_of(module: str) -> tuple[str, str]:
 def files_in(script: str) -> list[ScriptFile]:
     """Return the files of a script, the program first."""
     marks = list(_MARKED.finditer(script))
-    ends = [*(mark.start() for mark in marks), len(script)]
+    ends = [mark.start() for mark in marks]
+    ends.append(len(script))
     files = [ScriptFile("", 0, script[: ends[0]])]
-    for mark, end, (before, path) in zip(marks, ends[1:], modules_in(script), strict=True):
-        files.append(ScriptFile(path, before, script[mark.end() + 1 : end]))
+
+    # The text of a module goes from the line behind its mark to the next mark.
+    modules = modules_in(script)
+    for mark, end, (before, path) in zip(marks, ends[1:], modules, strict=True):
+        start = mark.end() + 1
+        files.append(ScriptFile(path, before, script[start:end]))
     return files
 
 
@@ -67,7 +72,8 @@ def modules_in(script: str) -> tuple[tuple[int, str], ...]:
 
 def _modules_in(script: str) -> tuple[tuple[int, str], ...]:
     modules = []
-    line, begin = 1, 0
+    line = 1
+    begin = 0
     for mark in _MARKED.finditer(script):
         line += script.count("\n", begin, mark.start())
         begin = mark.start()
@@ -82,7 +88,9 @@ def with_name(script: str, path: str) -> str:
     """Return a program that says from which file it was read; of "" it says nothing."""
     if not path:
         return script
-    return f"{without_name(script).rstrip()}\n{NAME_MARK.format(path.rpartition('/')[2][-80:])}\n"
+    name = path.rpartition("/")[2]
+    program = without_name(script).rstrip()
+    return f"{program}\n{NAME_MARK.format(name[-80:])}\n"
 
 
 def without_name(script: str) -> str:
@@ -98,7 +106,9 @@ def shown_text(script: str) -> str:
 def file_of(script: str) -> str:
     """Return the name of the file that a program was read from, "" if it does not say it."""
     named = _NAMED.search(script)
-    return named[1] if named is not None else ""
+    if named is None:
+        return ""
+    return named[1]
 
 
 def own_name(script: str) -> str:
@@ -127,12 +137,15 @@ def in_call_site(place: str) -> str:
 
 def line_text(place: int | str) -> str:
     """Return a place in a script as people read it: `line 12`, `helpers.py:3`."""
-    return place if isinstance(place, str) else f"line {place}"
+    if isinstance(place, str):
+        return place
+    return f"line {place}"
 
 
 def line_in_file(script: str, line: int) -> str:
     """Return a line of a script as people read it, with its file if that is known: `research.py:12`."""
-    place, file = place_in(script, line), file_of(script)
+    place = place_in(script, line)
+    file = file_of(script)
     if file and isinstance(place, int):
         return f"{file}:{place}"
     return line_text(place)

@@ -1,7 +1,7 @@
 """Parses scripts, within a budget of bytes, parts and levels, and leaves out what the run does anyway."""
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from sennit.workflows.plan.bounded_cache import BoundedCache
@@ -24,6 +24,7 @@ _NUMBER_BITS = 14_000
 """Python writes no longer numbers as text."""
 _NODE_BYTES = 400
 """Of a node of a tree, with its fields; 200 to 310 were measured."""
+_Import = ast.Import | ast.ImportFrom
 _NO_PLACE = (ast.expr_context, ast.operator, ast.unaryop, ast.boolop, ast.cmpop)
 
 
@@ -70,7 +71,11 @@ def new_trees(script: str) -> Trees:
 
 
 def _size_of(trees: Trees) -> int:
-    return _NODE_BYTES * sum(1 for tree in trees.values() for _ in ast.walk(tree))
+    nodes = 0
+    for tree in trees.values():
+        for _ in ast.walk(tree):
+            nodes += 1
+    return _NODE_BYTES * nodes
 
 
 _TREES = BoundedCache[str, Trees](MAX_KEPT_TREES_BYTES, _size_of)
@@ -80,58 +85,109 @@ def done_by_the_run(tree: ast.Module) -> list[ast.stmt]:
     """Return the statements at the top of a script that say what the run does anyway: imports of words and tools, and a
     call of `main`, as scripts have it that are run by themselves.
     """
-    return [statement for statement in tree.body if _imports_words(statement) or _calls_main(statement)]
+    found: list[ast.stmt] = []
+    for statement in tree.body:
+        if _imports_words(statement) or _calls_main(statement):
+            found.append(statement)
+    return found
 
 
 def _without_effect(tree: ast.Module) -> list[ast.stmt]:
     """Return what a script has at its top beside its work: what the run does anyway, and imports of Python's modules
     that nothing else needs.
     """
-    found = done_by_the_run(tree)
-    ours = set(map(id, found))
-    work = [each for each in tree.body if id(each) not in ours]
-    imports = [each for each in work if isinstance(each, ast.Import | ast.ImportFrom)]
-    if all(map(_is_known, imports)):
-        return found
-    used = {part.id for each in work for part in ast.walk(each) if isinstance(part, ast.Name)}
-    return [*found, *(each for each in imports if not (_is_known(each) or used.intersection(_bound(each))))]
+    without_effect = done_by_the_run(tree)
+    done_ids = set(map(id, without_effect))
+    work = [statement for statement in tree.body if id(statement) not in done_ids]
+    unusable: list[_Import] = []
+    for statement in work:
+        if isinstance(statement, _Import) and not _is_known(statement):
+            unusable.append(statement)
+    if not unusable:
+        return without_effect
+
+    # An unusable module that the script needs stays: the check says what to write instead.
+    used: set[str] = set()
+    for statement in work:
+        used.update(names_in(statement))
+    for statement in unusable:
+        if used.isdisjoint(_bound(statement)):
+            without_effect.append(statement)
+    return without_effect
 
 
-def _bound(statement: ast.Import | ast.ImportFrom) -> list[str]:
-    return [name.asname or name.name.partition(".")[0] for name in statement.names]
+def names_in(node: ast.AST) -> Iterator[str]:
+    """Yield the names that a tree uses or binds, each as often as it does."""
+    for part in ast.walk(node):
+        if isinstance(part, ast.Name):
+            yield part.id
 
 
-def _is_known(statement: ast.Import | ast.ImportFrom) -> bool:
+def _bound(statement: _Import) -> list[str]:
+    """Return the names that an import binds."""
+    names: list[str] = []
+    for alias in statement.names:
+        root = alias.name.partition(".")[0]
+        names.append(alias.asname or root)
+    return names
+
+
+def _is_known(statement: _Import) -> bool:
     """Whether all that an import names is for the check: a module that scripts have, or none of Python's."""
-    names = [each.name for each in statement.names]
-    names = [statement.module or ""] if isinstance(statement, ast.ImportFrom) else names
-    roots = [name.partition(".")[0] for name in names]
-    return any(name in MODULES for name in names) or not set(roots) <= set(UNUSABLE)
+    if isinstance(statement, ast.ImportFrom):
+        modules = [statement.module or ""]
+    else:
+        modules = [alias.name for alias in statement.names]
+    if any(module in MODULES for module in modules):
+        return True
+    roots = {module.partition(".")[0] for module in modules}
+    return not roots.issubset(UNUSABLE)
 
 
 def _imports_words(statement: ast.stmt) -> bool:
-    if isinstance(statement, ast.Import):
-        return all(name.name == "sennit" and name.asname is None for name in statement.names)
-    if not isinstance(statement, ast.ImportFrom) or statement.level or any(name.asname for name in statement.names):
+    """Whether an import names `sennit`, words or tools alone, each by its own name."""
+    if not isinstance(statement, _Import):
         return False
-    is_ours = (statement.module or "").partition(".")[0] in ("sennit", "tools")
-    return (is_ours and all(name.name != "*" for name in statement.names)) or all(
-        name.name in WORDS for name in statement.names
-    )
+    names: list[str] = []
+    for alias in statement.names:
+        if alias.asname is not None:
+            return False
+        names.append(alias.name)
+    if isinstance(statement, ast.Import):
+        return all(name == "sennit" for name in names)
+
+    if statement.level:
+        return False
+    package = (statement.module or "").partition(".")[0]
+    if package in ("sennit", "tools") and "*" not in names:
+        return True
+    return all(name in WORDS for name in names)
 
 
 def _calls_main(statement: ast.stmt) -> bool:
+    """Whether a statement runs `main`, or asks whether the script is run by itself and does something then."""
     match statement:
         case ast.If(
             test=ast.Compare(left=ast.Name(id="__name__"), ops=[ast.Eq()], comparators=[ast.Constant("__main__")])
         ):
             return not statement.orelse
         case ast.Expr(value=ast.Call(func=ast.Name(id="print"), args=[value])) | ast.Expr(value=value):
-            if isinstance(value, ast.Call) and ast.unparse(value.func) == "asyncio.run" and len(value.args) == 1:
-                value = value.args[0]
-            elif isinstance(value, ast.Await):
-                value = value.value
-            return isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "main"
+            return _is_run_of_main(value)
+    return False
+
+
+def _is_run_of_main(value: ast.expr) -> bool:
+    """Whether an expression is `asyncio.run(main(...))`, `await main(...)` or `main(...)`."""
+    call = value
+    if isinstance(value, ast.Await):
+        call = value.value
+    elif isinstance(value, ast.Call):
+        is_run = ast.unparse(value.func) == "asyncio.run"
+        if is_run and len(value.args) == 1:
+            call = value.args[0]
+    match call:
+        case ast.Call(func=ast.Name(id="main")):
+            return True
     return False
 
 
@@ -154,8 +210,11 @@ def _blank(lines: list[bytes], statement: ast.stmt, before: int) -> None:
     """Write `pass` in the place of a statement of a file that begins behind so many lines."""
     first = before + statement.lineno - 1
     last = before + (statement.end_lineno or 1) - 1
+    indent = lines[first][: statement.col_offset]
     after = lines[last][statement.end_col_offset or 0 :]
-    lines[first : last + 1] = [lines[first][: statement.col_offset] + b"pass", *[b""] * (last - first)]
+    for number in range(first, last + 1):
+        lines[number] = b""
+    lines[first] = indent + b"pass"
     lines[last] += after
 
 
@@ -179,7 +238,7 @@ def _parsed_within_budget(text: str, parse: Callable[[str], Tree]) -> Tree:
 
 def _leave_out(tree: ast.Module) -> None:
     """Leave out what the run does anyway."""
-    left_out = {id(statement) for statement in _without_effect(tree)}
+    left_out = set(map(id, _without_effect(tree)))
     tree.body = [statement for statement in tree.body if id(statement) not in left_out]
 
 
@@ -199,8 +258,17 @@ def _count(tree: ast.AST, most: int) -> int:
                 raise TooLarge(f"it has more than {MAX_TREE_NODES:,} parts: give a part of it to tools", line)
             if depth > MAX_TREE_LEVELS:
                 raise TooLarge(f"it is nested more than {MAX_TREE_LEVELS} levels deep: write it in several steps", line)
-            if isinstance(node, ast.Constant) and type(node.value) is int and node.value.bit_length() > _NUMBER_BITS:
+            if isinstance(node, ast.Constant) and _is_long_number(node.value):
                 raise TooLarge("the number is too long: compute it", line)
-            below += [(child, line) for child in ast.iter_child_nodes(node) if not isinstance(child, _NO_PLACE)]
+            for child in ast.iter_child_nodes(node):
+                if not isinstance(child, _NO_PLACE):
+                    below.append((child, line))
         level = below
     return count
+
+
+def _is_long_number(value: object) -> bool:
+    """Whether a constant is a number that Python does not write as text."""
+    if type(value) is not int:
+        return False
+    return value.bit_length() > _NUMBER_BITS

@@ -2,7 +2,7 @@
 
 import ast
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -59,7 +59,9 @@ def _input_type(annotation: str) -> str:
 
 def script_problems(script: str, tools: Mapping[str, Any] | None) -> list[Problem]:
     """Return what is wrong with a script; without `tools`, every name that it calls may be a tool."""
-    return problems_in(script, dict.fromkeys(tools_called(script)) if tools is None else tools)
+    if tools is None:
+        tools = dict.fromkeys(tools_called(script))
+    return problems_in(script, tools)
 
 
 def program_problems(plan: Plan, tools: Mapping[str, Any] | None) -> Iterator[Problem]:
@@ -67,7 +69,8 @@ def program_problems(plan: Plan, tools: Mapping[str, Any] | None) -> Iterator[Pr
     that they are given.
     """
     for place, program in programs_of(plan):
-        for problem in (*policy_problems(program), *wrong_in(program.script, program.arguments, tools)):
+        problems = [*policy_problems(program), *wrong_in(program.script, program.arguments, tools)]
+        for problem in problems:
             yield problem_at(place, problem, program.script)
 
 
@@ -85,15 +88,24 @@ def problem_at(place: Where, problem: Problem, script: str) -> Problem:
     problem = in_file(problem, script)
     if problem.where[:1] == ("line",):
         return problem
+    return _behind(place, problem)
+
+
+def _behind(place: Where, problem: Problem) -> Problem:
+    """Return a problem whose place stands behind another one."""
     return Problem(problem.code, (*place, *problem.where), problem.message)
 
 
 def in_file(problem: Problem, script: str) -> Problem:
     """Return a problem of a script by its file and line, if the script names its file."""
-    file, (*outer, place) = file_of(script), problem.where or ("",)
-    if not file or outer[-1:] != ["line"]:
+    file = file_of(script)
+    if not file or problem.where[-2:-1] != ("line",):
         return problem
-    return Problem(problem.code, ("line", place if isinstance(place, str) else f"{file}:{place}"), problem.message)
+    place = problem.where[-1]
+    # A place in a module has the name of its file already.
+    if not isinstance(place, str):
+        place = f"{file}:{place}"
+    return Problem(problem.code, ("line", place), problem.message)
 
 
 def policy_problems(node: Program) -> Iterator[Problem]:
@@ -106,9 +118,13 @@ def wrong_in(script: str, arguments: Collection[str], tools: Mapping[str, Any] |
     """Yield what is wrong with the script of a program, and with the arguments of these names that it is given."""
     found = script_problems(script, tools)
     for problem in found:
-        yield Problem(problem.code, ("script", *problem.where), problem.message)
-    is_readable = all(problem.code not in ("syntax", "size") for problem in found)
-    for where, sentence in islice(_wrong_arguments(script, arguments), MAX_SCRIPT_PROBLEMS) if is_readable else ():
+        yield _behind(("script",), problem)
+
+    # A script that does not parse says nothing of its arguments.
+    codes = [problem.code for problem in found]
+    if "syntax" in codes or "size" in codes:
+        return
+    for where, sentence in islice(_wrong_arguments(script, arguments), MAX_SCRIPT_PROBLEMS):
         yield Problem("argument", ("arguments", *where), sentence)
 
 
@@ -116,7 +132,9 @@ def _wrong_arguments(script: str, arguments: Collection[str]) -> Iterator[tuple[
     parameters = parameters_of(script)
     for name in arguments:
         if name not in parameters:
-            hint = nearest_or_known(name, list(parameters)) if parameters else "; it takes none"
+            hint = "; it takes none"
+            if parameters:
+                hint = nearest_or_known(name, list(parameters))
             yield (name,), f"`main` has no argument {format_name(name)}{hint}"
     for name, parameter in parameters.items():
         if parameter.required and name not in arguments:
@@ -130,18 +148,28 @@ def tools_called(script: str) -> Iterator[str]:
     except SyntaxError:
         return
     for node in source.nodes:
-        if isinstance(node, ast.Name) and source.meaning(node) is None:
+        if isinstance(node, ast.Name):
+            is_defined = source.meaning(node) is not None
             is_of_module = "." in node.id
-            if not is_of_module and node.id not in NO_TOOLS:
+            if not is_defined and not is_of_module and node.id not in NO_TOOLS:
                 yield node.id
-        if isinstance(node, ast.keyword) and node.arg == "tools" and isinstance(node.value, ast.List | ast.Tuple):
-            names = (each.value for each in node.value.elts if isinstance(each, ast.Constant))
-            yield from (name for name in names if isinstance(name, str))
+        match node:
+            case ast.keyword(arg="tools", value=ast.List(elts=items) | ast.Tuple(elts=items)):
+                yield from _texts_among(items)
+
+
+def _texts_among(items: Sequence[ast.expr]) -> Iterator[str]:
+    """Yield the texts in a list that a script writes."""
+    for item in items:
+        if isinstance(item, ast.Constant) and isinstance(item.value, str):
+            yield item.value
 
 
 def title_of(script: str) -> str:
     """Return the first line of a script's docstring, "" if it has none."""
     try:
-        return (ast.get_docstring(parsed(script)) or "").strip().partition("\n")[0].strip()
+        docstring = ast.get_docstring(parsed(script)) or ""
     except SyntaxError:
         return ""
+    first_line, _, _ = docstring.strip().partition("\n")
+    return first_line.strip()

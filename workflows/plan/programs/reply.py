@@ -9,7 +9,7 @@ from textwrap import dedent
 from typing import Any
 
 from sennit.workflows.plan.language.text import clean, format_name, format_names, without_thoughts
-from sennit.workflows.plan.programs.parsing import parsed
+from sennit.workflows.plan.programs.parsing import names_in, parsed
 from sennit.workflows.plan.programs.source import line_of, within
 from sennit.workflows.plan.programs.syntax import parameters_of
 
@@ -105,14 +105,22 @@ def _in_json(text: str) -> str:
         arguments = holder.get(name)
         if isinstance(arguments, dict) and _has_main(arguments):
             holder = arguments
-    codes = [holder[name] for name in _CODE if isinstance(holder.get(name), str)]
+    codes: list[str] = []
+    for name in _CODE:
+        code = holder.get(name)
+        if isinstance(code, str):
+            codes.append(code)
     if len(codes) != 1:
         return text
     return clean(codes[0])
 
 
 def _has_main(arguments: dict[str, Any]) -> bool:
-    return any(_MAIN.search(str(arguments.get(name))) for name in _CODE)
+    for name in _CODE:
+        code = str(arguments.get(name))
+        if _MAIN.search(code):
+            return True
+    return False
 
 
 def _straight(script: str) -> str:
@@ -120,7 +128,9 @@ def _straight(script: str) -> str:
     if _tree(script).body:
         return script
     straight = script.translate(_STRAIGHT)
-    return straight if _tree(straight).body else script
+    if _tree(straight).body:
+        return straight
+    return script
 
 
 def _joined(scripts: list[str]) -> str:
@@ -129,7 +139,9 @@ def _joined(scripts: list[str]) -> str:
     for script in scripts:
         names += _defined(script)
     has_duplicates = len(names) > len(set(names))
-    has_broken_part = len(scripts) > 1 and not all(_tree(script).body for script in scripts)
+    has_broken_part = False
+    if len(scripts) > 1:
+        has_broken_part = not all(_tree(script).body for script in scripts)
     if has_duplicates or has_broken_part:
         raise UnreadableProgram("the reply holds several scripts; write one, in one code fence")
     return "\n\n".join(script.strip("\n") for script in scripts)
@@ -142,7 +154,7 @@ def _defined(script: str) -> Iterator[str]:
             yield node.name
         if isinstance(node, ast.Assign):
             for target in node.targets:
-                yield from (name.id for name in ast.walk(target) if isinstance(name, ast.Name))
+                yield from names_in(target)
 
 
 def fenced_in(
@@ -189,7 +201,8 @@ def _opening(row: str, tags: Collection[str]) -> _Opening | None:
     if fence is not None:
         return _Opening(fence[1], fence.start(1) + _CODE_INDENT)
     bare = row.strip(" \t")
-    if bare[:1] == "<" and bare[1:-1] in tags and bare[-1:] == ">":
+    is_in_angles = bare[:1] == "<" and bare[-1:] == ">"
+    if is_in_angles and bare[1:-1] in tags:
         return _Opening(f"</{bare[1:]}", None)
     return None
 
@@ -224,7 +237,8 @@ def _ends(bare: str, end: str, is_last: bool) -> bool:
 
 
 def _inside(rows: list[str], first: int, last: int) -> str:
-    return dedent("".join(f"{row}\n" for row in rows[first:last]))
+    inside = [f"{row}\n" for row in rows[first:last]]
+    return dedent("".join(inside))
 
 
 def program_plan_of(script: str, goal: str = "$goal") -> dict[str, Any]:
@@ -239,18 +253,24 @@ def planned_problems(script: str, models: Collection[str]) -> Iterator[str]:
     for name, parameter in parameters_of(script).items():
         if parameter.required and name != "goal":
             yield f"`main` is given `goal` alone, not {format_name(name)}"
-    mains = [node for node in _tree(script).body if isinstance(node, ast.AsyncFunctionDef) and node.name == "main"]
-    if mains and not _returns_value(mains[-1]):
-        yield f"line {line_of(mains[-1])}: `main` returns nothing; end it with `return` and the answer to the goal"
+    main: ast.AsyncFunctionDef | None = None
+    for node in _tree(script).body:
+        if isinstance(node, ast.AsyncFunctionDef) and node.name == "main":
+            main = node
+    if main is not None and not _returns_value(main):
+        yield f"line {line_of(main)}: `main` returns nothing; end it with `return` and the answer to the goal"
     yield from foreign_models(script, models)
 
 
 def foreign_models(script: str, models: Collection[str]) -> Iterator[str]:
     """Yield each call of a script that may ask a model which serves no role of the run."""
     for node in ast.walk(_tree(script)):
-        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.func.id != "llm":
-            continue
-        for keyword in node.keywords:
+        match node:
+            case ast.Call(func=ast.Name(id="llm"), keywords=keywords):
+                pass
+            case _:
+                continue
+        for keyword in keywords:
             if _may_name_model(keyword, models):
                 known = format_names(sorted(models))
                 yield f"line {line_of(node)}: `llm` may ask {known} alone; leave `model` and `**` out"
@@ -270,10 +290,12 @@ def _may_name_model(keyword: ast.keyword, models: Collection[str]) -> bool:
 
 
 def _returns_value(function: ast.AsyncFunctionDef) -> bool:
-    parts: list[ast.AST] = []
+    """Whether a function may end with a value, or ends with an error."""
     for statement in function.body:
-        parts += within(statement)
-    return any(_gives(part) for part in parts)
+        for part in within(statement):
+            if _gives(part):
+                return True
+    return False
 
 
 def _gives(node: ast.AST) -> bool:

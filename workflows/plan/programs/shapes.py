@@ -8,7 +8,7 @@ from sennit.workflows.plan.language.json_schema import definitions, resolve
 from sennit.workflows.plan.language.text import format_name, nearest_or_known
 from sennit.workflows.plan.programs.classes import is_dataclass
 from sennit.workflows.plan.programs.source import Function, Source, within
-from sennit.workflows.plan.programs.written_schemas import is_json_schema, written_value
+from sennit.workflows.plan.programs.written_schemas import has_constant_keys, is_json_schema, written_value
 
 Shape = Mapping[str, Any]
 """A JSON schema, as far as fields go. That of an instance has two more keys: `class` and `methods`."""
@@ -66,7 +66,8 @@ class Shapes:
             yield from self._attribute_of_dict(node, shape, shown)
         elif name not in fields and not _is_method(node, name, shape):
             is_certain = shape.get("additionalProperties") is False
-            yield is_certain, f"`{shown}` has no {format_name(name)}{nearest_or_known(name, list(fields))}"
+            hint = nearest_or_known(name, list(fields))
+            yield is_certain, f"`{shown}` has no {format_name(name)}{hint}"
 
     def _attribute_of_dict(self, node: ast.Attribute, shape: Shape, shown: str) -> Iterator[tuple[bool, str]]:
         """Yield the sentence for `value.field` where the value is a dict. It has the field, or was an instance that had
@@ -103,7 +104,8 @@ class Shapes:
             case ast.Await(value=ast.Name() as name):
                 return self._ticket(self.source.assigned(name), level)
             case ast.Call(func=ast.Name() as function):
-                return self._returned(self.source.meaning(function), ast.FunctionDef, level)
+                meaning = self.source.meaning(function)
+                return self._returned(meaning, ast.FunctionDef, level)
             case ast.Name():
                 return self._named(node, level)
             case ast.Subscript(value=value, slice=ast.Constant(value=key)):
@@ -113,7 +115,9 @@ class Shapes:
     def _named(self, name: ast.Name, level: int) -> Shape | None:
         """Return the schema of what a name stands for, if it is bound once and its value is not changed."""
         bound = self.source.meaning(name)
-        if bound is None or bound in self.source.again or self._is_changed(name):
+        if bound is None or bound in self.source.again:
+            return None
+        if self._is_changed(name):
             return None
         around = self.source.parents.get(bound)
         if isinstance(around, ast.Assign) and around.targets == [bound]:
@@ -137,7 +141,10 @@ class Shapes:
         """Whether the script may give the value more fields."""
         for use in self.source.uses.get(name.id, ()):
             around = self.source.parents[use]
-            if isinstance(around, ast.Subscript | ast.Attribute) and not isinstance(around.ctx, ast.Load):
+            if not isinstance(around, ast.Subscript | ast.Attribute):
+                continue
+            is_read = isinstance(around.ctx, ast.Load)
+            if not is_read:
                 return True
             if isinstance(around, ast.Attribute) and around.attr in _CHANGES:
                 return True
@@ -164,11 +171,16 @@ class Shapes:
         parts: list[ast.AST] = []
         for statement in function.body:
             parts += within(statement)
-        if any(isinstance(part, ast.Yield | ast.YieldFrom) for part in parts):
-            return None
-        returned = [part.value for part in parts if isinstance(part, ast.Return) and part.value is not None]
+        returned: list[ast.expr] = []
+        may_raise = False
+        for part in parts:
+            if isinstance(part, ast.Yield | ast.YieldFrom):
+                return None
+            if isinstance(part, ast.Raise):
+                may_raise = True
+            if isinstance(part, ast.Return) and part.value is not None:
+                returned.append(part.value)
         if not returned:
-            may_raise = any(isinstance(part, ast.Raise) for part in parts)
             return None if may_raise else _NOTHING
 
         # The only value that a function returns says more than the type that is written for it.
@@ -245,7 +257,7 @@ class Shapes:
         match written:
             case ast.Name():
                 return self._named_type(written)
-            case ast.Dict(keys=keys) if all(isinstance(key, ast.Constant) for key in keys):
+            case ast.Dict() if has_constant_keys(written):
                 return self._of_dict(written)
             case ast.List(elts=[one]) | ast.Subscript(value=ast.Name(id="list"), slice=one):
                 return {"type": "array", "items": self._typed(one) or {}}
@@ -314,7 +326,9 @@ def _as_dict(shape: Shape | None) -> Shape | None:
     if shape is None:
         return None
     if shape.get("class"):
-        return {name: value for name, value in shape.items() if name != "class"}
+        fields = dict(shape)
+        del fields["class"]
+        return fields
     if shape.get("items"):
         return {**shape, "items": _as_dict(shape["items"])}
     return shape

@@ -41,7 +41,9 @@ class Sizes:
                 return value
             case ast.UnaryOp(op=ast.USub(), operand=operand):
                 positive = self.number(operand)
-                return None if positive is None else -positive
+                if positive is None:
+                    return None
+                return -positive
             case ast.BinOp(left=left, op=op, right=right) if type(op) in _ARITHMETIC:
                 left_number = self.number(left)
                 right_number = self.number(right)
@@ -69,13 +71,11 @@ class Sizes:
         match node:
             case ast.List(elts=items) | ast.Tuple(elts=items):
                 has_stars = any(isinstance(item, ast.Starred) for item in items)
-                return None if has_stars else len(items)
-            case ast.Set(elts=items) | ast.Dict(keys=items):
-                # Equal items count once. Only constants show which are equal.
-                constants = [item.value for item in items if isinstance(item, ast.Constant)]
-                if len(constants) < len(items):
+                if has_stars:
                     return None
-                return len(set(constants))
+                return len(items)
+            case ast.Set(elts=items) | ast.Dict(keys=items):
+                return _number_of_different(items)
             case ast.Constant(value=str(text)):
                 return len(text)
             case ast.Call(func=ast.Attribute(value=items, attr=name), args=[]) if name in _VIEWS:
@@ -102,7 +102,9 @@ class Sizes:
             return self._length_of_range(args)
         if name == "zip":
             lengths = _all_known([self.length(arg) for arg in args])
-            return min(lengths) if lengths else None
+            if not lengths:
+                return None
+            return min(lengths)
         if name in _SAME_LENGTH and args:
             return self.length(args[0])
         return None
@@ -117,11 +119,17 @@ class Sizes:
         return len(range(*numbers))
 
     def _length_of_comprehension(self, generators: Sequence[ast.comprehension]) -> int | None:
-        lengths = _all_known([self.length(generator.iter) for generator in generators if not generator.ifs])
-        # An `if` may leave items out.
-        if lengths is None or len(lengths) < len(generators):
+        lengths: list[int | None] = []
+        for generator in generators:
+            # An `if` may leave items out.
+            if generator.ifs:
+                lengths.append(None)
+            else:
+                lengths.append(self.length(generator.iter))
+        known = _all_known(lengths)
+        if known is None:
             return None
-        return math.prod(lengths)
+        return math.prod(known)
 
     def _value(self, name: ast.Name) -> Any:
         """Return the value of an input, or the expression that a name always stands for; None for any other."""
@@ -131,7 +139,9 @@ class Sizes:
         if meaning in self._inputs:
             return self._inputs[meaning]
         value = self._source.assigned(name)
-        return None if value is name else value
+        if value is name:
+            return None
+        return value
 
     def _is_changed(self, name: ast.Name) -> bool:
         """Whether the script may change how many items a value has."""
@@ -156,9 +166,21 @@ class Sizes:
         return self._source.meaning(function) is not None
 
 
+def _number_of_different(items: Sequence[ast.expr | None]) -> int | None:
+    """Return how many items of a set or keys of a dict differ, None if one of them is no constant."""
+    constants: set[Any] = set()
+    for item in items:
+        if not isinstance(item, ast.Constant):
+            return None
+        constants.add(item.value)
+    return len(constants)
+
+
 def _all_known(numbers: Sequence[int | None]) -> list[int] | None:
     """Return the numbers, None if one of them is not known."""
-    known = [number for number in numbers if number is not None]
-    if len(known) < len(numbers):
-        return None
+    known: list[int] = []
+    for number in numbers:
+        if number is None:
+            return None
+        known.append(number)
     return known

@@ -23,7 +23,8 @@ def source_of(script: str) -> "Source":
     """Return a script with its modules. What a program names of a module, as in `helpers.look`, is one name there, and
     `run_program("topic", ...)` is `task(topic.main, ...)`. Raises SyntaxError as `trees_in` does.
     """
-    trees, own = trees_in(script), own_name(script)
+    trees = trees_in(script)
+    own = own_name(script)
     packages = frozenset(file.module for file in files_in(script) if file.is_package)
     if len(trees) == 1 and RUN_PROGRAM not in script:
         return Source(trees, packages, own)
@@ -64,24 +65,31 @@ class Source:
         for name, tree in self.trees.items():
             self._names[tree] = name
             self.nodes.append(tree)
+
+        # Trees from the outside in: the list of nodes grows while the loop goes through it.
         for node in self.nodes:
             children = [child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.expr_context)]
             self.nodes.extend(children)
             self.parents.update(dict.fromkeys(children, node))
-            scope = node if isinstance(node, _SCOPES) else self._scope[node]
+            scope = node
+            if not isinstance(node, _SCOPES):
+                scope = self._scope[node]
             self._scope.update(dict.fromkeys(children, scope))
+
+        # Where names are bound and read.
         for node in self.nodes:
             for name in _names_bound(node):
                 self._bind(name, node)
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-                self.uses.setdefault(node.id, []).append(node)
-                for scope in self.scopes(node):
-                    self.read.setdefault(scope, set()).add(node.id)
+                self._note_read(node)
+
+        # What a name means is known only now: a scope may bind it behind the line that reads it.
         for node in self.nodes:
             if isinstance(node, ast.Nonlocal):
                 self._share(node)
             elif isinstance(node, ast.Global):
-                self._globals.setdefault(self._scope[node], set()).update(node.names)
+                function = self._scope[node]
+                self._globals.setdefault(function, set()).update(node.names)
             elif isinstance(node, ast.Call):
                 self._note_started(node)
 
@@ -89,13 +97,24 @@ class Source:
         """Note that a node binds a name in its scope."""
         scope = self._scope[node]
         first = self.bound.setdefault(scope, {}).setdefault(name, node)
-        if first is not node:
+        is_bound_again = first is not node
+        if is_bound_again:
             self.again.add(first)
+
+        # A name is one of comprehensions until anything else in its scope binds it, and never after that.
+        key = (scope, name)
         loop = self._comprehension(node)
-        if loop is None or (first is not node and (scope, name) not in self._looping):
-            self._looping.pop((scope, name), None)
+        was_bound_elsewhere = is_bound_again and key not in self._looping
+        if loop is None or was_bound_elsewhere:
+            self._looping.pop(key, None)
         else:
-            self._looping.setdefault((scope, name), []).append(loop)
+            self._looping.setdefault(key, []).append(loop)
+
+    def _note_read(self, name: ast.Name) -> None:
+        """Note that a name is read in each scope around it."""
+        self.uses.setdefault(name.id, []).append(name)
+        for scope in self.scopes(name):
+            self.read.setdefault(scope, set()).add(name.id)
 
     @property
     def tree(self) -> ast.Module:
@@ -110,25 +129,31 @@ class Source:
     def _note_started(self, call: ast.Call) -> None:
         """Note the functions that `task` and `pipeline` are given."""
         word = call.func
-        if not (isinstance(word, ast.Name) and word.id in ("task", "pipeline") and self.meaning(word) is None):
+        if not isinstance(word, ast.Name) or word.id not in ("task", "pipeline"):
+            return
+        if self.meaning(word) is not None:
             return
         for argument in call.args:
-            function = self.meaning(argument) if isinstance(argument, ast.Name) else None
+            if not isinstance(argument, ast.Name):
+                continue
+            function = self.meaning(argument)
             if function is not None:
                 self.started.add(function)
 
     def _share(self, node: ast.Nonlocal) -> None:
         """Have names be those of a function around: they are bound there, and again here."""
-        inner, *others = self.scopes(node)
+        inner, *outer_scopes = self.scopes(node)
         for name in node.names:
-            outer = next((scope for scope in others if name in self.bound.get(scope, ())), None)
-            if outer is not None:
-                self.bound.get(inner, {}).pop(name, None)
-                self.again.add(self.bound[outer][name])
+            for outer in outer_scopes:
+                if name in self.bound.get(outer, ()):
+                    self.bound.get(inner, {}).pop(name, None)
+                    self.again.add(self.bound[outer][name])
+                    break
 
     def is_global(self, name: ast.Name) -> bool:
         """Whether the function that a name stands in says that it is one of the module."""
-        return name.id in self._globals.get(self._scope[name], ())
+        function = self._scope[name]
+        return name.id in self._globals.get(function, ())
 
     def around(self, node: ast.AST) -> Iterator[ast.AST]:
         """Yield what a node stands in, from the inside out."""
@@ -148,13 +173,22 @@ class Source:
 
     def scope_of(self, name: ast.Name) -> ast.AST | None:
         """Return the innermost scope that binds the name, None if none does. A method sees no names of its class."""
-        for number, scope in enumerate(self.scopes(name)):
-            if name.id not in self.bound.get(scope, ()) or (number and isinstance(scope, ast.ClassDef)):
+        innermost = self._scope.get(name)
+        for scope in self.scopes(name):
+            if name.id not in self.bound.get(scope, ()):
                 continue
+            is_class_around = scope is not innermost and isinstance(scope, ast.ClassDef)
+            if is_class_around:
+                continue
+            # The variable of a comprehension is bound inside it alone.
             loops = self._looping.get((scope, name.id))
-            if loops is None or any(around in loops for around in self.around(name)):
+            if loops is None or self._stands_in(name, loops):
                 return scope
         return None
+
+    def _stands_in(self, name: ast.Name, loops: list[ast.AST]) -> bool:
+        """Whether a name stands in one of the comprehensions."""
+        return any(around in loops for around in self.around(name))
 
     def _comprehension(self, node: ast.AST) -> ast.AST | None:
         """Return the comprehension whose variable a node is, None for any other."""
@@ -199,7 +233,11 @@ class Source:
 
     def is_module(self, name: str) -> bool:
         """Whether the script has a module of that name, or modules in a package of that name."""
-        return bool(name) and (name in self.trees or any(module.startswith(f"{name}.") for module in self.trees))
+        if not name:
+            return False
+        if name in self.trees:
+            return True
+        return any(module.startswith(f"{name}.") for module in self.trees)
 
     def defined(self, module: str, name: str, imports: int = _IMPORTS) -> ast.AST | None:
         """Return where a module of the script binds a name at its top, or where that is bound which it imports; None if
@@ -221,18 +259,25 @@ class Source:
 
     def names_of(self, module: str) -> list[str]:
         """Return the names that a module of the script binds at its top."""
-        return sorted(self.bound.get(self.trees[module], {})) if module in self.trees else []
+        tree = self.trees.get(module)
+        if tree is None:
+            return []
+        return sorted(self.bound.get(tree, ()))
 
     def is_open(self, module: str) -> bool:
         """Whether a module may have names that nobody sees before it runs."""
         modules = [module]
-        for each in modules:  # which grows
-            tree = self.trees.get(each)
+        for name in modules:  # which grows
+            tree = self.trees.get(name)
             if tree is None:
                 return True
-            if "__getattr__" in self.bound.get(tree, {}) or "globals" in self.read.get(tree, ()):
+            has_getattr = "__getattr__" in self.bound.get(tree, ())
+            reads_globals = "globals" in self.read.get(tree, ())
+            if has_getattr or reads_globals:
                 return True
-            modules += [star for star in self._stars(tree) if star not in modules]
+            for star in self._stars(tree):
+                if star not in modules:
+                    modules.append(star)
         return False
 
     def imported_module(self, node: ast.ImportFrom) -> str:
@@ -246,17 +291,24 @@ class Source:
         above = node.level - 1
         if not package or len(package) <= above:
             return ""
-        names = [*package[: len(package) - above], *([node.module] if node.module else [])]
+        names = package[: len(package) - above]
+        if node.module:
+            names.append(node.module)
         return ".".join(names)
 
     def module_named(self, value: ast.AST) -> str:
         """Return the module of the script that an expression stands for, "" for any other."""
         if isinstance(value, ast.Attribute):
             package = self.module_named(value.value)
-            return self._module_in(package, value.attr) if package else ""
-        scope = self.scope_of(value) if isinstance(value, ast.Name) and "." not in value.id else None
-        bound = self.bound[scope][value.id] if scope is not None and isinstance(value, ast.Name) else None
-        return self._module_of(bound)
+            if not package:
+                return ""
+            return self._module_in(package, value.attr)
+        if not isinstance(value, ast.Name) or "." in value.id:
+            return ""
+        scope = self.scope_of(value)
+        if scope is None:
+            return ""
+        return self._module_of(self.bound[scope][value.id])
 
     def _module_in(self, package: str, name: str, importing: ast.AST | None = None, imports: int = _IMPORTS) -> str:
         """Return the module of the script that a module has under a name, "" for anything else: one that it imports, or
@@ -265,7 +317,10 @@ class Source:
         bound = self.defined(package, name)
         if bound is not None and bound is not importing:
             return self._module_of(bound, imports - 1)
-        return f"{package}.{name}" if self.is_module(f"{package}.{name}") else ""
+        module = f"{package}.{name}"
+        if not self.is_module(module):
+            return ""
+        return module
 
     def _module_of(self, bound: ast.AST | None, imports: int = _IMPORTS) -> str:
         """Return the module of the script that an import binds, "" for anything else."""
@@ -273,15 +328,21 @@ class Source:
             return ""
         around = self.parents[bound]
         if isinstance(around, ast.ImportFrom):
-            module = self.imported_module(around)
-            return self._module_in(module, bound.name, bound, imports) if self.is_module(module) else ""
-        name = bound.name if bound.asname else bound.name.partition(".")[0]
-        return name if self.is_module(name) else ""
+            package = self.imported_module(around)
+            if not self.is_module(package):
+                return ""
+            return self._module_in(package, bound.name, bound, imports)
+        module = module_bound(bound)
+        if not self.is_module(module):
+            return ""
+        return module
 
     def _followed(self, bound: ast.AST, imports: int = _IMPORTS) -> ast.AST | None:
         """Return where that is bound which a name is imported as, None for what is not of a module of the script."""
-        around = self.parents.get(bound) if isinstance(bound, ast.alias) else None
-        if not isinstance(bound, ast.alias) or not isinstance(around, ast.ImportFrom):
+        if not isinstance(bound, ast.alias):
+            return None
+        around = self.parents.get(bound)
+        if not isinstance(around, ast.ImportFrom):
             return None
         return self.defined(self.imported_module(around), bound.name, imports)
 
@@ -295,30 +356,50 @@ class Source:
         """Return where a name is bound that its module has by `from m import *`."""
         tree = self.module_tree(name)
         module = self._names[tree]
-        return self.defined(module, name.id) if "*" in self.bound.get(tree, {}) else None
+        has_star = "*" in self.bound.get(tree, ())
+        if not has_star:
+            return None
+        return self.defined(module, name.id)
 
     def assigned(self, value: ast.expr) -> ast.expr:
         """Return what a name is given where it is given something once, any other expression as it is."""
-        meaning = self.meaning(value) if isinstance(value, ast.Name) else None
-        around = self.parents.get(meaning) if meaning is not None and meaning not in self.again else None
-        return around.value if isinstance(around, ast.Assign) and around.targets == [meaning] else value
+        if not isinstance(value, ast.Name):
+            return value
+        meaning = self.meaning(value)
+        if meaning is None or meaning in self.again:
+            return value
+        around = self.parents.get(meaning)
+        if isinstance(around, ast.Assign) and around.targets == [meaning]:
+            return around.value
+        return value
 
     def imported(self, value: ast.AST) -> str:
         """Return what an expression is that a script imports, as `asyncio.gather`, "" for any other."""
         if isinstance(value, ast.Attribute):
             module = self.imported(value.value)
-            return f"{module}.{value.attr}" if module else ""
-        meaning = self.meaning(value) if isinstance(value, ast.Name) else None
+            if not module:
+                return ""
+            return f"{module}.{value.attr}"
+        if not isinstance(value, ast.Name):
+            return ""
+        meaning = self.meaning(value)
         if not isinstance(meaning, ast.alias):
             return ""
         around = self.parents[meaning]
         if isinstance(around, ast.ImportFrom):
             return f"{around.module}.{meaning.name}"
-        return meaning.name if meaning.asname else meaning.name.partition(".")[0]
+        return module_bound(meaning)
 
     def is_top_level(self, node: ast.AST) -> bool:
         """Whether a node stands at the top of its module."""
         return isinstance(self.parents.get(node), ast.Module)
+
+
+def module_bound(alias: ast.alias) -> str:
+    """Return the module that an `import` binds: of `import xml.etree` the outer one, with `as e` the inner one."""
+    if alias.asname:
+        return alias.name
+    return alias.name.partition(".")[0]
 
 
 def within(node: ast.AST) -> Iterator[ast.AST]:
@@ -337,23 +418,34 @@ def _name_what_modules_define(source: Source) -> None:
     `run_program("topic", ...)`.
     """
     for node in source.nodes:
-        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load) and not source.module_named(node):
-            module = source.module_named(node.value)
-            if module:
-                name = ast.Name(f"{module}.{node.attr}", ast.Load())
-                _put_in_place(source, node, ast.copy_location(name, node))
+        if isinstance(node, ast.Attribute):
+            _name_attribute(source, node)
         elif isinstance(node, ast.Call):
             _name_program(source, node)
+
+
+def _name_attribute(source: Source, node: ast.Attribute) -> None:
+    """Write one name for an attribute of a module of the script, unless that is a module too."""
+    is_read = isinstance(node.ctx, ast.Load)
+    if not is_read or source.module_named(node):
+        return
+    module = source.module_named(node.value)
+    if module:
+        name = ast.Name(f"{module}.{node.attr}", ast.Load())
+        _put_in_place(source, node, ast.copy_location(name, node))
 
 
 def _name_program(source: Source, call: ast.Call) -> None:
     """Write `task` for `run_program` in a call that runs a program of the script."""
     match call:
         case ast.Call(func=ast.Name(id=word) as function, args=[ast.Constant(value=str(program)) as name, *_]):
-            is_known = program in source.trees or (program and program == source.own)
+            is_itself = program != "" and program == source.own
+            is_known = is_itself or program in source.trees
             if word == RUN_PROGRAM and is_known and source.meaning(function) is None:
-                call.func = ast.copy_location(ast.Name("task", ast.Load()), function)
-                call.args[0] = ast.copy_location(ast.Name(f"{program}.main", ast.Load()), name)
+                task = ast.Name("task", ast.Load())
+                main = ast.Name(f"{program}.main", ast.Load())
+                call.func = ast.copy_location(task, function)
+                call.args[0] = ast.copy_location(main, name)
 
 
 def _put_in_place(source: Source, node: ast.expr, instead: ast.expr) -> None:
@@ -372,7 +464,8 @@ def _names_bound(node: ast.AST) -> Iterator[str]:
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name) | ast.arg(arg=name):
             yield name
         case ast.alias(name=name, asname=alias):
-            yield alias or name.partition(".")[0]
+            root = name.partition(".")[0]
+            yield alias or root
         case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
             yield name
         case ast.MatchMapping(rest=str(name)):

@@ -192,7 +192,10 @@ def _parameters(schema: Schema, levels: int, limits: Mapping[str, str]) -> Itera
         yield written
 
     # Limits are given by name alone too.
-    own_limits = [written for limit, written in limits.items() if limit not in properties]
+    own_limits: list[str] = []
+    for limit, written in limits.items():
+        if limit not in properties:
+            own_limits.append(written)
     if own_limits and named_only_from is None:
         yield "*"
     yield from own_limits

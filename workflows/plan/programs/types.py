@@ -8,7 +8,7 @@ from typing import Any
 from sennit.workflows.plan.language.problems import Problem
 from sennit.workflows.plan.programs.classes import ENUMS
 from sennit.workflows.plan.programs.files import place_in
-from sennit.workflows.plan.programs.source import source_of
+from sennit.workflows.plan.programs.source import Source, source_of
 from sennit.workflows.plan.programs.syntax import DOUBT
 
 _NOT_AWAITED = {"'CoroutineType[": "; is an `await` missing?", "'Ticket[": "; wait for it with `await parallel([...])`"}
@@ -40,11 +40,15 @@ _SAME = {
     "dict": ("dict",), "set": ("set",), "CoroutineType": (), "Ticket": ("Ticket",),
 }  # fmt: skip
 """What a value of a type is good for, of the types that JSON and Sennit have."""
+_KNOWN_HEADS = frozenset((*_SAME, "None"))
 _WORD = re.compile(r"\w+")
-_LIMITS_OF_TASKS = tuple(
-    f"Argument '{name}' does not match any known parameter of function 'task'" for name in ("timeout", "budget")
+_LIMITS_OF_TASKS = (
+    "Argument 'timeout' does not match any known parameter of function 'task'",
+    "Argument 'budget' does not match any known parameter of function 'task'",
 )
 _LITERAL = re.compile(r"Literal\[(.*)\]\Z")
+_OF_JSON = re.compile(r"dict\[str, (Any|Unknown)\]|list\[(Any|Unknown)\]")
+_SAYS_NOTHING = ("No overload of", "__future__ imports")
 
 
 def is_of_use(found: dict[str, Any], script: str) -> bool:
@@ -53,65 +57,120 @@ def is_of_use(found: dict[str, Any], script: str) -> bool:
     checked as plain classes and as their values. A class of the script may have the name of one of the words' types.
     """
     message = found["message"].replace("`", "'")
-    is_named = found["code"] in ("unresolved-import", "unresolved-reference") or _IN_MODULE.match(message)
-    is_limit = message.startswith(_LIMITS_OF_TASKS)
-    is_member = any(name in script for name in ENUMS) and (_OF_MEMBER.search(message) or _OF_CLASS.search(message))
-    instance = _OF_INSTANCE.search(message)  # which is a dict, or is read like one
-    beginnings = (f"class {instance[1]}:", f"class {instance[1]}(") if instance else ()
-    is_own = any(line.startswith(beginnings) for line in script.splitlines()) if beginnings else False
-    is_ticket = _NO_ITEM.match(message) and _MODEL_TASK.search(script)  # whose schema no type says
-    says_nothing = (
-        is_ticket or message.startswith(("No overload of", "__future__ imports")) or "repl_type_stubs." in message
-    )
-    return not (is_named or is_limit or is_member or is_own or says_nothing) and "@" not in message
+    if message.startswith(_SAYS_NOTHING) or "repl_type_stubs." in message or "@" in message:
+        return False
+    if found["code"] in ("unresolved-import", "unresolved-reference") or _IN_MODULE.match(message):
+        return False
+    if message.startswith(_LIMITS_OF_TASKS):
+        return False
+    if _OF_MEMBER.search(message) or _OF_CLASS.search(message):
+        has_enum = any(name in script for name in ENUMS)
+        if has_enum:
+            return False
+
+    # An instance of a class of the script is a dict, or is read like one.
+    instance = _OF_INSTANCE.search(message)
+    if instance is not None and _has_class(script, instance[1]):
+        return False
+
+    # No type says the schema of a model's ticket.
+    is_of_ticket = _NO_ITEM.match(message) and _MODEL_TASK.search(script)
+    return not is_of_ticket
+
+
+def _has_class(script: str, name: str) -> bool:
+    """Whether a script defines a class of that name at the top of a file."""
+    beginnings = (f"class {name}:", f"class {name}(")
+    return any(line.startswith(beginnings) for line in script.splitlines())
 
 
 def type_problem(found: dict[str, Any], script: str) -> Problem:
     """Return one finding in a script as a problem with its line, as a doubt if the script may be right."""
     message = found["message"].replace("`", "'")
-    hint = next((hint for kind, hint in _NOT_AWAITED.items() if kind in message), "")
     code = str(found["code"])
-    place = place_in(script, int(found["location"]["row"]))
-    shown = _NO_ITEM.sub(lambda match: f"A '{match[2]}' has no item {_written(match[1])}", message)
+    row = int(found["location"]["row"])
     is_problem = _must_fail(code, message, script)
     if is_problem and code in (*_ARGUMENTS, _ARGUMENT):
-        is_problem = not _calls_a_variable(script, int(found["location"]["row"]))
-    return Problem(code if is_problem else DOUBT, ("line", place), shown + hint)
+        is_problem = not _calls_a_variable(script, row)
+    if not is_problem:
+        code = DOUBT
+    text = _NO_ITEM.sub(_no_item, message) + _await_hint(message)
+    return Problem(code, ("line", place_in(script, row)), text)
+
+
+def _no_item(match: re.Match[str]) -> str:
+    """Return the sentence for an item that a value does not have."""
+    key, kind = match.groups()
+    return f"A '{kind}' has no item {_written(key)}"
+
+
+def _await_hint(message: str) -> str:
+    """Return what to do with a call or a ticket that a message names, "" if it names none."""
+    for kind, hint in _NOT_AWAITED.items():
+        if kind in message:
+            return hint
+    return ""
 
 
 def _calls_a_variable(script: str, row: int) -> bool:
     """Whether what is called on a line is one of several functions, of which types ask that each takes the same."""
     source = source_of(script)
     for node in source.nodes:
-        if isinstance(node, ast.Call) and node.lineno <= row <= (node.end_lineno or node.lineno):
-            for function in (node.func, *node.args[:1]):
-                meaning = source.meaning(function) if isinstance(function, ast.Name) else None
-                is_called = function is node.func or ast.unparse(node.func) == "task"
-                if is_called and (isinstance(function, ast.Subscript) or isinstance(meaning, ast.Name | ast.arg)):
-                    return True
+        if not isinstance(node, ast.Call):
+            continue
+        last_row = node.end_lineno or node.lineno
+        if not node.lineno <= row <= last_row:
+            continue
+        called = [node.func]
+        if isinstance(node.func, ast.Name) and node.func.id == "task":
+            called += node.args[:1]
+        if any(_is_variable(source, function) for function in called):
+            return True
     return False
+
+
+def _is_variable(source: Source, function: ast.expr) -> bool:
+    """Whether an expression may be one of several functions: an item of a table, a variable or an argument."""
+    if isinstance(function, ast.Subscript):
+        return True
+    if not isinstance(function, ast.Name):
+        return False
+    meaning = source.meaning(function)
+    return isinstance(meaning, ast.Name | ast.arg)
 
 
 def _written(kind: str) -> str:
     """Return a key by its type, as people write it."""
     literal = _LITERAL.fullmatch(kind)
-    return literal[1] if literal else f"of type '{kind}'"
+    if literal is None:
+        return f"of type '{kind}'"
+    return literal[1]
 
 
 def _must_fail(code: str, message: str, script: str) -> bool:
-    if (lacking := _NO_ATTRIBUTE.match(message)) is not None:  # also where a value has another type than is written
-        return not any(hasattr(kind, lacking[1]) for kind in _PLAIN) and _WORD.findall(script).count(lacking[1]) == 1
+    """Whether a script fails for certain where a finding is."""
+    lacking = _NO_ATTRIBUTE.match(message)
+    if lacking is not None:
+        return _is_nowhere_else(lacking[1], script)
     if code in _ARGUMENTS:
         return "union" not in message
     if code == _ARGUMENT:
         _, _, types = message.partition("Expected '")
         expected, _, found = types.removesuffix("'").partition("', found '")
-        return bool(found) and _is_other(expected, found)
-    if any(kind in message for kind in _NOT_AWAITED):
-        return code in _BY_TYPE and "union" not in message
-    return code in _BY_TYPE and not _UNSURE.search(
-        re.sub(r"dict\[str, (Any|Unknown)\]|list\[(Any|Unknown)\]", "dict", message)
-    )
+        return found != "" and _is_other(expected, found)
+    if code not in _BY_TYPE:
+        return False
+    if _await_hint(message):
+        return "union" not in message
+    # A dict or a list is sure to be one, whatever is in it.
+    return not _UNSURE.search(_OF_JSON.sub("dict", message))
+
+
+def _is_nowhere_else(attribute: str, script: str) -> bool:
+    """Whether no plain value has an attribute, and the script names it once: no value of another type has it either."""
+    if any(hasattr(kind, attribute) for kind in _PLAIN):
+        return False
+    return _WORD.findall(script).count(attribute) == 1
 
 
 def _is_other(expected: str, found: str) -> bool:
@@ -122,25 +181,32 @@ def _is_other(expected: str, found: str) -> bool:
     heads = [_kind(part.strip()) for part in _alternatives(expected)]
     if "SupportsIndex" in heads and kind in ("str", "float", "list", "dict"):
         return True
-    if any(head not in (*_SAME, "None") for head in heads):
+    if not _KNOWN_HEADS.issuperset(heads):
         return False
-    if set(heads) & set(_SAME[kind]):
-        return _is_other_literal(expected, found)
-    return True
+    if set(heads).isdisjoint(_SAME[kind]):
+        return True
+    return _is_other_literal(expected, found)
 
 
 def _is_other_literal(expected: str, found: str) -> bool:
     """Whether a known text or number is none of those that are allowed."""
-    allowed, offered = _LITERAL.fullmatch(expected), _LITERAL.fullmatch(found)
-    return bool(allowed and offered) and offered[1] not in allowed[1].split(", ")  # type: ignore[index]
+    allowed = _LITERAL.fullmatch(expected)
+    offered = _LITERAL.fullmatch(found)
+    if allowed is None or offered is None:
+        return False
+    return offered[1] not in allowed[1].split(", ")
 
 
 def _alternatives(written: str) -> list[str]:
     """Return the types of a union that stands in no brackets."""
-    parts, depth = [""], 0
+    parts = [""]
+    depth = 0
     for character in written:
-        depth += (character == "[") - (character == "]")
-        if character == "|" and not depth:
+        if character == "[":
+            depth += 1
+        elif character == "]":
+            depth -= 1
+        if character == "|" and depth == 0:
             parts.append("")
         else:
             parts[-1] += character
@@ -154,8 +220,19 @@ def _kind(written: str) -> str:
     literal = _LITERAL.fullmatch(written)
     if literal is None:
         head = _HEAD.match(written)
-        return head[0] if head and "object" not in written else ""
-    first = literal[1][:1]
+        if head is None or "object" in written:
+            return ""
+        return head[0]
+    return _kind_of_literal(literal[1])
+
+
+def _kind_of_literal(written: str) -> str:
+    """Return the class of the values in a `Literal`, by the first of them, "" for one that is none of the usual."""
+    first = written[:1]
     if first in "\"'":
         return "str"
-    return "bool" if literal[1] in ("True", "False") else "int" if first.isdigit() or first == "-" else ""
+    if written in ("True", "False"):
+        return "bool"
+    if first.isdigit() or first == "-":
+        return "int"
+    return ""

@@ -4,7 +4,7 @@ import ast
 from collections.abc import Collection
 
 from sennit.workflows.plan.language.text import format_name
-from sennit.workflows.plan.programs.source import Found, Source, within
+from sennit.workflows.plan.programs.source import Found, Source, module_bound, within
 from sennit.workflows.plan.programs.vocabulary import AWAITED, BUILTINS, JOINS, NEXT_OF, PLAIN, WORDS
 
 CONTAINERS = (
@@ -99,10 +99,14 @@ class Uses:
             targets = user.targets
         else:
             targets = [user.target]
-        names_read = self.source.read.get(self.source.function(user), ())
-        names_bound = [target.id for target in targets if isinstance(target, ast.Name)]
-        binds_names_only = len(names_bound) == len(targets)
-        return binds_names_only and not any(name in names_read for name in names_bound)
+        function = self.source.function(user)
+        names_read = self.source.read.get(function, ())
+        for target in targets:
+            if not isinstance(target, ast.Name):
+                return False
+            if target.id in names_read:
+                return False
+        return True
 
     def _is_misused(self, target: ast.expr) -> bool:
         """Whether the script uses a name, which holds a call that is not awaited, as if it held the result."""
@@ -162,9 +166,10 @@ class Uses:
     def _gives_call(self, function: ast.FunctionDef) -> bool:
         """Whether a function may return a call, which its caller can await."""
         for node in self.source.nodes:
-            if not isinstance(node, ast.Return) or self.source.function(node) is not function:
+            if not isinstance(node, ast.Return):
                 continue
-            if self._may_be_call(node.value):
+            is_of_function = self.source.function(node) is function
+            if is_of_function and self._may_be_call(node.value):
                 return True
         return False
 
@@ -202,11 +207,8 @@ class Uses:
         if name in _TAKES_CALL and node.args:
             function = node.args[0]
             if isinstance(function, ast.Name) and self._is_async(function):
-                yield (
-                    "function",
-                    function,
-                    f"`{function.id}` is to be called here: write `{written}({function.id}(...))`",
-                )
+                text = f"`{function.id}` is to be called here: write `{written}({function.id}(...))`"
+                yield "function", function, text
 
     def _waiting_call(self, node: ast.Call, written: str) -> Found:
         """Find a call that has to be awaited where it stands, and is not."""
@@ -279,28 +281,34 @@ class Uses:
         """Return the module that a name was imported as, or ""."""
         if isinstance(node, ast.Attribute):
             is_parse = node.attr == "parse" and self._module(node.value) == "urllib"
-            return "urllib.parse" if is_parse else ""
+            if not is_parse:
+                return ""
+            return "urllib.parse"
         if not isinstance(node, ast.Name):
             return ""
         meaning = self.source.meaning(node)
-        if not isinstance(meaning, ast.alias) or not isinstance(self.source.parents[meaning], ast.Import):
+        if not isinstance(meaning, ast.alias):
             return ""
-        # `import xml.etree` binds `xml`, but `import xml.etree as e` binds the inner module.
-        if meaning.asname:
-            return meaning.name
-        return meaning.name.partition(".")[0]
+        around = self.source.parents[meaning]
+        if not isinstance(around, ast.Import):
+            return ""
+        return module_bound(meaning)
 
     def _word(self, function: ast.expr) -> str:
         """Return the word that a name stands for, or ""."""
-        if isinstance(function, ast.Name) and function.id in WORDS and self.source.meaning(function) is None:
-            return function.id
-        return ""
+        return self._among(WORDS, function)
 
     def _tool(self, function: ast.expr) -> str:
         """Return the tool that a name stands for, or ""."""
-        if isinstance(function, ast.Name) and function.id in self.tools and self.source.meaning(function) is None:
-            return function.id
-        return ""
+        return self._among(self.tools, function)
+
+    def _among(self, names: Collection[str], function: ast.expr) -> str:
+        """Return a name if it is one of several and the script does not define it, "" for any other expression."""
+        if not isinstance(function, ast.Name) or function.id not in names:
+            return ""
+        if self.source.meaning(function) is not None:
+            return ""
+        return function.id
 
     def _is_async(self, name: ast.Name) -> bool:
         """Whether a name stands for a function whose call must be awaited."""

@@ -22,20 +22,20 @@ def without_json(source: Source, whole: ast.expr) -> Iterator[tuple[ast.expr, st
         value = source.assigned(part)
         match value:
             case ast.Dict(values=values) | ast.List(elts=values) | ast.Tuple(elts=values):
-                parts += values if value is part else ()
+                is_written_here = value is part
+                if is_written_here:
+                    parts += values
             case ast.ListComp(elt=each):
                 parts.append(each)
-        if text := _no_json(source, value):
+        text = _no_json(source, value)
+        if text:
             yield part, text
 
 
 def _no_json(source: Source, value: ast.expr) -> str:
     """Return why a value has no JSON, and what to write; "" if it may have one."""
-    meaning = source.meaning(value) if isinstance(value, ast.Name) else None
-    if isinstance(meaning, ast.FunctionDef) and meaning not in source.again:
-        return f"the function `{meaning.name}` has no JSON: give what it returns"
-    if isinstance(meaning, ast.ExceptHandler) and meaning not in source.again:
-        return f"an exception has no JSON: write str({meaning.name})"
+    if isinstance(value, ast.Name):
+        return _no_json_by_name(source, value)
     match value:
         case ast.Call(func=ast.Name(id=name) as function) if name in _WITHOUT and source.meaning(function) is None:
             return _WITHOUT[name]
@@ -47,4 +47,16 @@ def _no_json(source: Source, value: ast.expr) -> str:
             return "a function has no JSON: give what it returns"
         case ast.Constant(value=bytes()) | ast.Call(func=ast.Attribute(attr="encode")):
             return "bytes have no JSON: give a text"
+    return ""
+
+
+def _no_json_by_name(source: Source, name: ast.Name) -> str:
+    """Return why what a name stands for has no JSON; "" if it may have one, or if the name is bound several times."""
+    meaning = source.meaning(name)
+    if meaning in source.again:
+        return ""
+    if isinstance(meaning, ast.FunctionDef):
+        return f"the function `{meaning.name}` has no JSON: give what it returns"
+    if isinstance(meaning, ast.ExceptHandler):
+        return f"an exception has no JSON: write str({meaning.name})"
     return ""

@@ -24,10 +24,18 @@ def is_json_schema(written: Any) -> bool:
     if isinstance(kind, str) and kind in TYPES:
         return True
     # A list with a name that is none is most likely meant as one: it is refused by its name, and not read as choices.
-    if isinstance(kind, list) and any(isinstance(name, str) and name in TYPES for name in kind):
+    if isinstance(kind, list) and _has_type(kind):
         return True
     has_other_names = not all(name in KEYWORDS for name in written)
-    return not has_other_names and any(_is_of_schema(name, part) for name, part in written.items())
+    if has_other_names:
+        return False
+    return any(_is_of_schema(name, part) for name, part in written.items())
+
+
+def _has_type(names: list[Any]) -> bool:
+    """Whether one of several values is the name that JSON schemas have for a type."""
+    texts = [name for name in names if isinstance(name, str)]
+    return any(text in TYPES for text in texts)
 
 
 def _is_of_schema(name: str, part: Any) -> bool:
@@ -39,14 +47,23 @@ def _is_of_schema(name: str, part: Any) -> bool:
     if name == "$ref":
         return isinstance(part, str) and part.startswith("#")
     if name in _CHOICES:
-        return isinstance(part, list) and any(isinstance(choice, Mapping) for choice in part)
+        if not isinstance(part, list):
+            return False
+        return any(isinstance(choice, Mapping) for choice in part)
     if name in _BOUNDS:
         return isinstance(part, int | float)
     if name == "items":
         return is_json_schema(part)
     if name in ("properties", "$defs"):
-        return isinstance(part, Mapping) and bool(part) and all(map(is_json_schema, part.values()))
+        if not isinstance(part, Mapping) or not part:
+            return False
+        return all(is_json_schema(schema) for schema in part.values())
     return False
+
+
+def has_constant_keys(written: ast.Dict) -> bool:
+    """Whether the keys of a dict are constants, and it takes up no other dict, as `{**fields}` does."""
+    return all(isinstance(key, ast.Constant) for key in written.keys)
 
 
 def written_value(node: ast.expr) -> Any:
@@ -58,7 +75,10 @@ def written_value(node: ast.expr) -> Any:
             return -number
         case ast.List(items) | ast.Tuple(items):
             return [written_value(item) for item in items]
-        case ast.Dict(keys, values) if all(isinstance(key, ast.Constant) for key in keys):
-            names = [key.value for key in keys if isinstance(key, ast.Constant)]
-            return dict(zip(names, map(written_value, values), strict=True))
+        case ast.Dict(keys, values) if has_constant_keys(node):
+            fields: dict[Any, Any] = {}
+            for key, part in zip(keys, values, strict=True):
+                if isinstance(key, ast.Constant):
+                    fields[key.value] = written_value(part)
+            return fields
     return ast.unparse(node)
