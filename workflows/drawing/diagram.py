@@ -54,11 +54,15 @@ class Diagram:
         self.nodes = nodes
         self.with_badges = with_badges
         names = [node.name for node in nodes]
-        self.rows = rows_of(layout, names, [node.group for node in nodes])
+        groups = [node.group for node in nodes]
+        self.rows = rows_of(layout, names, groups)
         if layout.whole:
-            self.frame = frame_of(layout, names, [node.description for node in nodes])
-            self._edges = _edges(self.frame.edges, self.frame.ends, nodes, self.frame.down) + _grids(self.frame)
-            self._names = _names(self.frame, nodes, with_badges)
+            descriptions = [node.description for node in nodes]
+            frame = frame_of(layout, names, descriptions)
+            edges = _edges(frame.edges, frame.ends, nodes, frame.down)
+            self.frame = frame
+            self._edges = edges + _grids(frame)
+            self._names = _names(frame, nodes, with_badges)
 
     def elements(self, marks: Sequence[Mark], badge_positions: BadgePositions, left: int, top: int) -> str:
         """Return the elements of the graph, moved by `left` and `top`, and add where badges go to `badge_positions`."""
@@ -66,8 +70,9 @@ class Diagram:
         by_status: dict[str, list[tuple[Mark, Box]]] = {}
         for mark, box in zip(marks, boxes, strict=True):
             by_status.setdefault(mark.status, []).append((mark, box))
-            centre = (box.x + left + BADGE // 2, box.y + top + box.height // 2)
-            badge_positions.setdefault(mark.status, []).append(centre)
+            x = box.x + left + BADGE // 2
+            y = box.y + top + box.height // 2
+            badge_positions.setdefault(mark.status, []).append((x, y))
 
         # Lines lie below the boxes, and texts above them.
         parts = [self._edges]
@@ -113,7 +118,8 @@ def _edges(layout: Layout, boxes: Sequence[Box], nodes: Sequence[Node], down: bo
         paths += f"<path stroke-dasharray='2 5' d='{path}'/>"
     if not paths:
         return ""
-    return f"<g {_FAINT_LINES}>{paths}</g>{_heads(list(tips.values()), down)}"
+    heads = _heads(list(tips.values()), down)
+    return f"<g {_FAINT_LINES}>{paths}</g>{heads}"
 
 
 def _heads(tips: Sequence[tuple[int, int]], down: bool) -> str:
@@ -207,15 +213,19 @@ def _names(frame: Frame, nodes: Sequence[Node], with_badges: bool) -> str:
     layers: dict[int, list[_Name]] = {}
     descriptions: list[str] = []
     for node, box in zip(nodes, frame.boxes, strict=False):
-        name = _Name(box.x + indent, box.y + baseline, clip_name(node.name, frame.name_room))
+        shown = clip_name(node.name, frame.name_room)
+        name = _Name(box.x + indent, box.y + baseline, shown)
         layer = name.y if frame.down else name.x
         layers.setdefault(layer, []).append(name)
         if frame.two_lines and node.description:
-            room = (box.x + box.width - PADDING - name.x) / (CELL * SMALL)
-            description = clip(node.description, room)
-            descriptions.append(text_at(name.x / SMALL, (name.y + 19) / SMALL, description))
-    names = "".join(_layer_names(layer, frame.down) for layer in layers.values())
-    return f"<g pointer-events='none'>{names}{_small(descriptions)}</g>"
+            width = box.x + box.width - PADDING - name.x
+            description = clip(node.description, width / (CELL * SMALL))
+            base = (name.y + 19) / SMALL
+            descriptions.append(text_at(name.x / SMALL, base, description))
+    texts = ""
+    for names in layers.values():
+        texts += _layer_names(names, frame.down)
+    return f"<g pointer-events='none'>{texts}{_small(descriptions)}</g>"
 
 
 def _notes(marks: Sequence[Mark], boxes: Sequence[Box]) -> str:
@@ -225,7 +235,8 @@ def _notes(marks: Sequence[Mark], boxes: Sequence[Box]) -> str:
         if mark.note:
             right = (box.x + box.width - PADDING) / SMALL
             base = (box.y + 21) / SMALL
-            notes.append(text_at(right, base, clip(mark.note, NOTE), " text-anchor='end'"))
+            note = clip(mark.note, NOTE)
+            notes.append(text_at(right, base, note, " text-anchor='end'"))
     return _small(notes)
 
 

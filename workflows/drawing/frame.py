@@ -121,7 +121,12 @@ def _alike(layout: Layout) -> list[list[int]]:
                 sources = tuple(sorted(above.get(cell, ())))
                 targets = tuple(sorted(below.get(cell, ())))
                 alike.setdefault((number, sources, targets), []).append(cell)
-    return [sorted(cells) for cells in alike.values() if len(cells) >= MIN_GRID]
+
+    grids: list[list[int]] = []
+    for members in alike.values():
+        if len(members) >= MIN_GRID:
+            grids.append(sorted(members))
+    return grids
 
 
 def _with_cells(layout: Layout, grids: Sequence[Sequence[int]]) -> Layout:
@@ -153,7 +158,8 @@ def _placed(layout: Layout, grids: Sequence[list[int]], sizes: Sequence[int]) ->
                 room -= sizes[cell] + _GAPS[1][1]
         size = max(sizes[cell] for cell in members)
         columns = min(room // (size + _GRID_GAP), len(members))
-        placed[members[0]] = _Grid(members, size, max(2, columns))
+        grid = _Grid(members, size, max(2, columns))
+        placed[members[0]] = grid
     return placed
 
 
@@ -222,7 +228,8 @@ def _frame(
             extent = round(across[cell])
             is_beside_grid = bool(grids) and cell < layout.count and cell not in grids
             if is_beside_grid:
-                box = Box(start, edge + (depth - height) // 2, extent, height)
+                centred = edge + (depth - height) // 2
+                box = Box(start, centred, extent, height)
             elif down:
                 box = Box(start, edge, extent, depth)
             else:
@@ -237,7 +244,8 @@ def _frame(
     for cell, grid in grids.items():
         for place, member in enumerate(grid.cells):
             boxes[member] = grid.box(place, ends[cell], height)
-    return Frame(boxes, right, bottom, down, room, two_lines, layout, ends, [ends[cell] for cell in grids])
+    grid_boxes = [ends[cell] for cell in grids]
+    return Frame(boxes, right, bottom, down, room, two_lines, layout, ends, grid_boxes)
 
 
 def _extents(layout: Layout, sizes: Sequence[int], down: bool, height: int, grids: Mapping[int, _Grid]) -> list[float]:

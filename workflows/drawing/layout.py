@@ -34,7 +34,9 @@ class Layout:
     @property
     def whole(self) -> bool:
         """Whether the graph is small enough to draw every node."""
-        return self.count <= MAX_NODES and (bool(self.links) or len(self.layers) <= 1)
+        if self.count > MAX_NODES:
+            return False
+        return bool(self.links) or len(self.layers) <= 1
 
 
 def flow_of(graph: Graph, sessions: Mapping[int, Session] = MappingProxyType({})) -> tuple[list[int], list[list[int]]]:
@@ -57,9 +59,11 @@ def flow_of(graph: Graph, sessions: Mapping[int, Session] = MappingProxyType({})
         # A call of a program comes after the calls of whose ends the advance that made it was told.
         program = graph.caller_of(node)
         if program >= 0:
-            advance = program, sessions[program].calls.get(node, 0)
+            session = sessions[program]
+            number = session.calls.get(node, 0)
+            advance = (program, number)
             if advance not in told:
-                told[advance] = _told(graph, sessions[program], advance[1]) or [program]
+                told[advance] = _told(graph, session, number) or [program]
             sources = told[advance]
         elif spec.maker >= 0 and not sources:
             sources = [spec.maker]
@@ -99,7 +103,10 @@ def levels(sources: Sequence[Sequence[int]]) -> list[int]:
             targets[source].append(node)
 
     # A node is ready when the layers of all that it comes after are known.
-    ready = deque(node for node, count in enumerate(missing) if not count)
+    ready: deque[int] = deque()
+    for node, count in enumerate(missing):
+        if not count:
+            ready.append(node)
     while ready:
         source = ready.popleft()
         for node in targets[source]:
@@ -261,10 +268,14 @@ def _separated(layer: list[int], preferred: list[float], sizes: Sequence[float],
         block = _Block(place - offset, 1)
         while blocks and blocks[-1].shift > block.shift:
             earlier = blocks.pop()
-            block = _Block(block.total + earlier.total, block.length + earlier.length)
+            total = block.total + earlier.total
+            block = _Block(total, block.length + earlier.length)
         blocks.append(block)
 
     shifts: list[float] = []
     for block in blocks:
         shifts += [block.shift] * block.length
-    return [shift + offset for shift, offset in zip(shifts, offsets, strict=True)]
+    separated: list[float] = []
+    for shift, offset in zip(shifts, offsets, strict=True):
+        separated.append(shift + offset)
+    return separated

@@ -51,14 +51,16 @@ def picture(
         body = diagram.elements(marks, badge_positions, 2, top)
         body_height = frame.height
     else:
-        body = draw_rows(diagram.rows, [mark.status for mark in marks], top, badge_positions)
+        statuses = [mark.status for mark in marks]
+        body = draw_rows(diagram.rows, statuses, top, badge_positions)
         body_height = rows_height(diagram.rows)
 
     # The badges of all parts are drawn together, each shape once.
     signs = ""
     if diagram.with_badges:
         signs = f"<g pointer-events='none'>{badges(badge_positions)}</g>"
-    return _sheet(head + body + signs, width, top + body_height + 3, standalone=standalone)
+    height = top + body_height + 3
+    return _sheet(head + body + signs, width, height, standalone=standalone)
 
 
 def _sheet(content: str, width: int, height: int, *, standalone: bool) -> str:
@@ -67,7 +69,8 @@ def _sheet(content: str, width: int, height: int, *, standalone: bool) -> str:
         size = f"width='{round(width * UNIT)}'"
         attributes = _ATTRIBUTES + _STANDALONE
     else:
-        shown = round(height * min(UNIT, PAGE * UNIT / width))
+        scale = min(UNIT, PAGE * UNIT / width)
+        shown = round(height * scale)
         size = f"width='100%' height='{shown}' preserveAspectRatio='xMinYMin'"
         attributes = _ATTRIBUTES
     return f"<svg {size} viewBox='0 0 {width} {height}' {attributes}>{content}</svg>"
@@ -91,11 +94,13 @@ def _head(counts: Mapping[str, int], width: int, badge_positions: BadgePositions
         faint = ""
         if status in _FAINT:
             faint = " opacity='.4'"
-        bars.append(f"<path stroke='{STYLES[status].colour}'{faint} d='M{begin} 4h{end - begin}'/>")
+        colour = STYLES[status].colour
+        bars.append(f"<path stroke='{colour}'{faint} d='M{begin} 4h{end - begin}'/>")
 
         # The entry of the legend, on a new line where this one is full.
         label = f"{count:,} {status}"
-        label_width = 26 + round((len(label) + 2) * CELL)
+        text_width = (len(label) + 2) * CELL
+        label_width = 26 + round(text_width)
         is_full = x + label_width > width + 18
         if is_full and x > 2:
             x = 2

@@ -110,7 +110,10 @@ def rows_by(keys: Sequence[Group]) -> list[Row]:
     # A group that has a row of its own names only what its outer rows do not say already.
     rows = []
     for group in sorted(members, key=beginnings):
-        outer_depths = [depth for depth in range(1, len(group)) if group[:depth] in members]
+        outer_depths: list[int] = []
+        for depth in range(1, len(group)):
+            if group[:depth] in members:
+                outer_depths.append(depth)
         named_from = 0
         if outer_depths:
             named_from = outer_depths[-1]
@@ -118,7 +121,8 @@ def rows_by(keys: Sequence[Group]) -> list[Row]:
         count = len(members[group])
         if count > 1:
             name = f"{name} {_TIMES}{count:,}"
-        rows.append(Row(name, members[group], min(len(outer_depths), _MAX_DEPTH)))
+        row_depth = min(len(outer_depths), _MAX_DEPTH)
+        rows.append(Row(name, members[group], row_depth))
 
     # Even the coarsest groups may be too many: the last row stands for the rest.
     if len(rows) <= MAX_ROWS:
@@ -141,11 +145,15 @@ def _grouped(keys: Sequence[Group]) -> dict[Group, list[int]]:
 
 
 def _coarser(group: Group, detail: Detail) -> Group:
-    if not detail.lines:
-        group = tuple(re.sub(r":\d+$", "", part) for part in group)
-    if not detail.numbers:
-        group = tuple(re.sub(r"\d+", "…", part) for part in group)
-    return group[: detail.depth]
+    parts: list[str] = []
+    for part in group[: detail.depth]:
+        name = part
+        if not detail.lines:
+            name = re.sub(r":\d+$", "", name)
+        if not detail.numbers:
+            name = re.sub(r"\d+", "…", name)
+        parts.append(name)
+    return tuple(parts)
 
 
 def _rest(rows: Sequence[Row]) -> Row:
@@ -174,11 +182,13 @@ def _layer_rows(layout: Layout, names: Sequence[str]) -> list[Row]:
             number = f"{start + 1}"
             label = f"layer {number}"
         else:
-            number = f"{start + 1}-{start + len(row_layers)}"
+            last = start + len(row_layers)
+            number = f"{start + 1}-{last}"
             label = f"layers {number}"
         ends = clip_name(names[members[0]], 9)
         if len(members) > 1:
-            ends += "…" + clip_name(names[members[-1]], 9)
+            last_name = names[members[-1]]
+            ends += "…" + clip_name(last_name, 9)
         rows.append(Row(f"{label}: {ends}", members, number=number))
     return rows
 
@@ -203,7 +213,8 @@ def draw_rows(rows: Sequence[Row], statuses: Sequence[str], top: int, badge_posi
         indent = round(row.depth * _INDENT_LETTERS * CELL)
         width = _LABEL_WIDTH - 16 - indent
         outlines.append(f"M{2 + indent} {y}h{width}v{_ROW_HEIGHT}H{2 + indent}z")
-        label = clip(row.name, _LABEL_LETTERS - row.depth * _INDENT_LETTERS)
+        room = _LABEL_LETTERS - row.depth * _INDENT_LETTERS
+        label = clip(row.name, room)
         texts.append(text_at(12 + indent, text_y, label))
 
         # Layers follow each other, so that an arrow leads to each but the first; groups do not.
@@ -211,12 +222,14 @@ def draw_rows(rows: Sequence[Row], statuses: Sequence[str], top: int, badge_posi
             arrows.append((_LABEL_WIDTH // 2, y))
 
         # The bar, a part for each status. All parts of one status are one path: the board must stay small.
-        for part in _bar([statuses[node] for node in row.members], widest):
+        row_statuses = [statuses[node] for node in row.members]
+        for part in _bar(row_statuses, widest):
             outline = f"M{part.x} {y}h{part.width}v{_ROW_HEIGHT}h-{part.width}z"
             outlines_of.setdefault(part.status, []).append(outline)
             badge = (part.x + 16, y + _ROW_HEIGHT // 2)
             badge_positions.setdefault(part.status, []).append(badge)
-            texts.append(text_at(part.x + 30, text_y, _count_text(part)))
+            count = _count_text(part)
+            texts.append(text_at(part.x + 30, text_y, count))
 
     boxes = "".join(outlines)
     drawn = [f"<path fill='none' stroke='currentColor' stroke-opacity='.3' d='{boxes}'/>"]
@@ -244,15 +257,18 @@ def row_lines(rows: Sequence[Row], names: Sequence[str], statuses: Sequence[str]
     """
     lines = []
     for row in rows:
-        counts = Counter(statuses[node] for node in row.members)
+        counts: Counter[str] = Counter()
+        for node in row.members:
+            counts[statuses[node]] += 1
         parts = []
         for status in STYLES:
             if counts[status]:
                 named = _named_nodes(row, status, names, statuses)
                 parts.append(f"{counts[status]:,} {status}{named}")
         indent = "  " * row.depth
+        label = row.number or row.name
         counted = ", ".join(parts)
-        lines.append(f"{indent}{row.number or row.name}: {counted}")
+        lines.append(f"{indent}{label}: {counted}")
     return lines
 
 
@@ -261,7 +277,9 @@ def _named_nodes(row: Row, status: str, names: Sequence[str], statuses: Sequence
     if status not in URGENT_STATUSES and len(row.members) > MAX_NAMED_NODES:
         return ""
     nodes = [node for node in row.members if statuses[node] == status]
-    shown = [clip_name(names[node], 20) for node in nodes[:MAX_NAMED_NODES]]
+    shown: list[str] = []
+    for node in nodes[:MAX_NAMED_NODES]:
+        shown.append(clip_name(names[node], 20))
     if len(nodes) > MAX_NAMED_NODES:
         shown.append("…")
     listed = ", ".join(shown)
@@ -283,5 +301,6 @@ def _bar(statuses: Sequence[str], widest: int) -> Iterator[BarPart]:
             right = left + width
             # The edges are rounded, not the width, so that no gap between two parts is wider than another.
             x = round(left)
-            yield BarPart(status, x, round(right) - x - 6, count)
+            shown_width = round(right) - x - 6
+            yield BarPart(status, x, shown_width, count)
             left = right

@@ -42,16 +42,20 @@ def cells(text: str) -> float:
 
 
 def _cell(char: str) -> float:
-    code = ord(char)
-    if code < _FAMILIAR or char == "…":
+    if _is_familiar(char):
         return 1.0
     if unicodedata.category(char) in ("Mn", "Me"):
         return 0.0
-    if code >= 0x1F000 and unicodedata.category(char) == "So":
+    if ord(char) >= 0x1F000 and unicodedata.category(char) == "So":
         return 2.2
     if unicodedata.east_asian_width(char) in ("W", "F"):
         return 1.7
     return 1.0
+
+
+def _is_familiar(char: str) -> bool:
+    """Whether a character is as wide as a letter in every monospace font."""
+    return ord(char) < _FAMILIAR or char == "…"
 
 
 def clip(text: str, room: float) -> str:
@@ -72,7 +76,9 @@ def clip_name(name: str, room: int) -> str:
     if len(name) <= room:
         return name
     tail = (room - 1) // 2
-    return f"{name[: room - 1 - tail]}…{name[len(name) - tail :]}"
+    start = name[: room - 1 - tail]
+    end = name[len(name) - tail :]
+    return f"{start}…{end}"
 
 
 def escaped(text: str) -> str:
@@ -82,7 +88,7 @@ def escaped(text: str) -> str:
 
 def text_at(x: float, y: float, text: str, attributes: str = "") -> str:
     """Return a text element that is as wide as `cells` says."""
-    if not all(ord(char) < _FAMILIAR or char == "…" for char in text):
+    if not all(map(_is_familiar, text)):
         attributes += f" textLength='{cells(text) * CELL:.0f}' lengthAdjust='spacingAndGlyphs'"
     place = ""
     if round(x):

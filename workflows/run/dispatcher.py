@@ -6,7 +6,7 @@ holds 4 MiB and a run that breaks that is terminated.
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -27,6 +27,7 @@ from sennit.workflows.messages.node_calls import (
     ToolNodeCall,
     WriteNodeCall,
 )
+from sennit.workflows.plan.compile.execution_plan import NodeSpec
 from sennit.workflows.plan.language.limits import limit_fields
 from sennit.workflows.plan.language.summary import for_bar
 from sennit.workflows.plan.limits import MAX_TASK_BYTES
@@ -121,8 +122,11 @@ class Dispatcher:
 
     def owes_usage(self) -> bool:
         """Whether a model call or a sub-agent is in flight, or its end has not been taken yet."""
-        ended = [flight for flight in self._ended if isinstance(flight, InFlight)]
-        return any(flight.is_paid for flight in (*self._flights.values(), *ended))
+        flights = list(self._flights.values())
+        for end in self._ended:
+            if isinstance(end, InFlight):
+                flights.append(end)
+        return any(flight.is_paid for flight in flights)
 
     @property
     def held_up(self) -> bool:
@@ -147,8 +151,10 @@ class Dispatcher:
 
     def start(self, decision: Start) -> None:
         """Start these units in one activity when `start_waiting` is called next, or in a later workflow task."""
-        units = _units_of(decision)
-        self._waiting.append((decision, [(unit, self._state.generation[unit]) for unit in units]))
+        keys: list[Key] = []
+        for unit in _units_of(decision):
+            keys.append((unit, self._state.generation[unit]))
+        self._waiting.append((decision, keys))
 
     def start_waiting(self) -> None:
         """Start as many waiting units as this workflow task may."""
@@ -169,10 +175,13 @@ class Dispatcher:
     def _put_back_all(self, keys: list[Key]) -> None:
         """Have units that have not begun start again later."""
         for key in keys:
-            self._put_back.append((NodeEnded(*key, outcomes.START_AGAIN), None))
+            end = NodeEnded(*key, outcomes.START_AGAIN)
+            self._put_back.append((end, None))
 
     def _still_wanted(self, unit: int, generation: int) -> bool:
-        return self._state.status.get(unit) == RUNNING and self._state.generation[unit] == generation
+        if self._state.status.get(unit) != RUNNING:
+            return False
+        return self._state.generation[unit] == generation
 
     def _start(self, decision: Start) -> None:
         state = self._state
@@ -181,15 +190,19 @@ class Dispatcher:
         # A program reads how its calls have ended now. The scheduler may move some of these ends to a later time.
         ends_before: dict[int, int] = {}
         if state.kind_of(unit) == "program":
-            ends_before = {call: state.ended_at.get(call, 0) for call in state.sessions[unit].waits}
+            for awaited in state.sessions[unit].waits:
+                ends_before[awaited] = state.ended_at.get(awaited, 0)
             if not self._tell(InputsRead(unit)):
                 return  # the run is frozen
 
         call = self._node_call(decision.units, asks=decision.asks)
         if isinstance(call, ProgramNodeCall):
-            call = call.model_copy(update=fields_set(moved=self._moved_ends(unit, ends_before)))
-        if decision.following >= 0:
-            call = call.model_copy(update={"then": self._following_call(decision.following, unit)})
+            moved = self._moved_ends(unit, ends_before)
+            call = call.model_copy(update=fields_set(moved=moved))
+        is_followed = decision.following >= 0
+        if is_followed:
+            following = self._following_call(decision.following, unit)
+            call = call.model_copy(update={"then": following})
         if isinstance(call, ToolNodeCall | LlmNodeCall) and not decision.asks:
             call = call.model_copy(update=fields_set(**self.early_fields(unit)))
 
@@ -217,7 +230,7 @@ class Dispatcher:
 
         units = _units_of(decision)
         generations = tuple(state.generation[each] for each in units)
-        flight = InFlight(units, generations, handle, is_followed=decision.following >= 0, subagent=subagent)
+        flight = InFlight(units, generations, handle, is_followed=is_followed, subagent=subagent)
         flight.is_paid = isinstance(call, LlmNodeCall) or bool(subagent)
         if isinstance(call, GroupCall):
             flight.call = call.digest()
@@ -225,10 +238,13 @@ class Dispatcher:
 
     def _moved_ends(self, program: int, ends_before: dict[int, int]) -> tuple[str, ...]:
         """Return which of these calls end later than by the clocks of their workers, now or since an advance before."""
+        moved: list[str] = []
         for call, ended_at in ends_before.items():
             if ended_at != self._state.ended_at.get(call, 0):
                 self._moved.add(call)
-        return tuple(name_of(self._state, program, call) for call in ends_before if call in self._moved)
+            if call in self._moved:
+                moved.append(name_of(self._state, program, call))
+        return tuple(moved)
 
     def _following_call(self, program: int, unit: int) -> NodeCall:
         """Return the call of an advance that follows the call of a unit in its activity, and reads that call alone."""
@@ -243,18 +259,24 @@ class Dispatcher:
         """Return the queue, the timeouts, the attempts and the label of an activity."""
         state = self._state
         unit = decision.units[0]
-        specs = list(map(state.spec_of, decision.units))
-        if isinstance(call, ToolNodeCall) and call.tried:
-            # Attempts in an activity of several units count too.
-            specs = [replace(spec, attempts=max(1, spec.attempts - call.tried)) for spec in specs]
+        specs: list[NodeSpec] = []
+        for member in decision.units:
+            spec = state.spec_of(member)
+            if isinstance(call, ToolNodeCall) and call.tried:
+                # Attempts in an activity of several units count too.
+                attempts = max(1, spec.attempts - call.tried)
+                spec = replace(spec, attempts=attempts)
+            specs.append(spec)
         is_call = state.kind_of(unit) in ("tool", "llm") and contract is not contracts.GATE
         options = node_options(specs, item=state.is_item(unit), is_call=is_call)
 
+        # The label beside its bar in the timeline.
         name = _label_name(ident, decision)
         summary = state.spec_of(unit).summary
         options.setdefault("summary", self._summary(decision.units, name, summary))
         if decision.asks:
-            options["summary"] = for_bar(f"{name} asks: {summary.partition(' ')[2]}")
+            question = summary.partition(" ")[2]
+            options["summary"] = for_bar(f"{name} asks: {question}")
         return options
 
     def _start_subagent(self, decision: Start, call: NodeCall, ident: ActivityId, options: Options) -> Handle:
@@ -271,9 +293,9 @@ class Dispatcher:
         shared = None
         if workflow.patched(SHARED_BY_SUBAGENTS):
             shared = self._shared
-        return asyncio.create_task(
-            run_subagent(call, state.full_path(unit), ident, options, inherited, self._subagent_status, shared)
-        )
+        path = state.full_path(unit)
+        work = run_subagent(call, path, ident, options, inherited, self._subagent_status, shared)
+        return asyncio.create_task(work)
 
     def look_up(self, unit: int, generation: int) -> None:
         """Learn from the ledger of effects what became of a write that was cut off in this generation."""
@@ -286,7 +308,8 @@ class Dispatcher:
         options["summary"] = for_bar(f"{name}: was it made?")
         ident = ActivityId(state.path(unit), generation, work="ledger", epoch=self.epoch)
         handle = _started(contracts.WRITE, call, ident, options)
-        self._follow(InFlight((unit,), (generation,), handle, looks_up=True))
+        flight = InFlight((unit,), (generation,), handle, looks_up=True)
+        self._follow(flight)
 
     @property
     def _common(self) -> dict[str, Any]:
@@ -305,7 +328,7 @@ class Dispatcher:
 
         left: dict[str, int] = {}
         if isinstance(call, BudgetedCall):
-            left = {name: rest for name, rest in left_of(state, unit).items() if name in PAID}
+            left = _of_paid(left_of(state, unit))
         limits: dict[str, Any] = {"left": left}
         if isinstance(call, ProgramNodeCall):
             limits |= in_place(state, unit, left)
@@ -314,7 +337,7 @@ class Dispatcher:
             limits["slots"] = min(state.window, state.in_flight)
             limits["task_left"] = left_in_tasks(state, unit)
             if state.budget is not None:
-                limits["limits"] = {name: most for name, most in state.budget.limits.items() if name in PAID}
+                limits["limits"] = _of_paid(state.budget.limits)
         if isinstance(call, LlmNodeCall):
             limits["grant"] = grant(state, unit, left)
             limits["is_measured"] = unit in state.prompts
@@ -352,9 +375,11 @@ class Dispatcher:
     def _summary(self, units: Units, name: str, summary: str) -> str:
         """Return the label of an activity: the call itself, or the paths of several units as far as there is room."""
         if len(units) > MAX_NAMED_MEMBERS:
-            label = f"{name} … {self._state.path(units[-1])}"
+            last = self._state.path(units[-1])
+            label = f"{name} … {last}"
         elif len(units) > 1:
-            label = " ".join([name, *map(self._state.path, units)])
+            paths = map(self._state.path, units)
+            label = " ".join([name, *paths])
         else:
             label = f"{name} {summary.partition(' ')[2]}"
         return label[:_LABEL_CHARACTERS]
@@ -454,10 +479,16 @@ class Dispatcher:
         ends = outcomes.ends_of(flight.handle, count, is_followed=flight.is_followed)
 
         # The advance that follows may not have run, or may have read a value that a person has skipped meanwhile.
-        if flight.is_followed and (len(ends) < 2 or not self._still_wanted(*flight.keys[0])):
-            ends[1:] = [(outcomes.START_AGAIN, None)]
+        if flight.is_followed:
+            is_valid = len(ends) > 1 and self._still_wanted(*flight.keys[0])
+            if not is_valid:
+                ends[1:] = [(outcomes.START_AGAIN, None)]
 
-        return [self._end_in(flight, outcome, reply) for outcome, reply in ends]
+        settled: list[tuple[Outcome, NodeReply | None]] = []
+        for outcome, reply in ends:
+            end = self._end_in(flight, outcome, reply)
+            settled.append(end)
+        return settled
 
     def _end_in(self, flight: InFlight, outcome: Outcome, reply: NodeReply | None) -> tuple[Outcome, NodeReply | None]:
         """Return the outcome of a unit as it counts for the run, which knows what the activity was for."""
@@ -470,8 +501,9 @@ class Dispatcher:
                 reply = NodeReply(usage=used)
         if flight.is_suspended:
             unit = flight.units[0]
+            spec = self._state.spec_of(unit)
             is_write = may_write(self._state, unit) and not flight.subagent
-            outcome, reply = outcomes.restart(self._state.spec_of(unit), outcome, reply, is_write=is_write)
+            outcome, reply = outcomes.restart(spec, outcome, reply, is_write=is_write)
         if flight.looks_up:
             outcome = outcomes.looked_up(outcome)
         return outcome, reply
@@ -482,6 +514,11 @@ def _units_of(decision: Start) -> Units:
     if decision.following < 0:
         return decision.units
     return (*decision.units, decision.following)
+
+
+def _of_paid(amounts: Mapping[str, int]) -> dict[str, int]:
+    """Return the amounts of those limits that every attempt of a model call uses up."""
+    return {name: amount for name, amount in amounts.items() if name in PAID}
 
 
 def _label_name(ident: ActivityId, decision: Start) -> str:

@@ -5,12 +5,13 @@ order in which `step` returns them, so a replay with the same events does the sa
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+from pydantic import JsonValue
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
@@ -63,7 +64,7 @@ from sennit.workflows.run.dispatcher import Dispatcher
 from sennit.workflows.run.drain import Drain
 from sennit.workflows.run.extension import PlanExtender
 from sennit.workflows.run.freeze import Freeze, frozen_by
-from sennit.workflows.run.outcomes import EarlyEnded, advance_of, graph_of, invalid_result, page_of
+from sennit.workflows.run.outcomes import EarlyEnded, Ended, advance_of, graph_of, invalid_result, page_of
 from sennit.workflows.run.setup import RunSetup
 from sennit.workflows.run.speculation import EarlyCalls
 from sennit.workflows.run.subagent import inherited
@@ -169,8 +170,11 @@ class Engine:
     @property
     def moving(self) -> int:
         """How many nodes run without waiting for a person: all but blocked sub-agents."""
-        blocked = [view for view in self.blocked_children.values() if view.is_blocked]
-        return self.state.running - len(blocked)
+        moving = self.state.running
+        for view in self.blocked_children.values():
+            if view.is_blocked:
+                moving -= 1
+        return moving
 
     @property
     def blocked_children(self) -> dict[int, SubagentView]:
@@ -182,7 +186,8 @@ class Engine:
         nodes = self.state.graph.execution_plan.answer
         if not nodes:
             return None
-        reply = self.replies.get(self.state.graph.last_of(nodes[0]))
+        answering = self.state.graph.last_of(nodes[0])
+        reply = self.replies.get(answering)
         if reply is None or not reply.has_value:
             return None
         return reply.value, reply.ref or ""
@@ -190,8 +195,13 @@ class Engine:
     @property
     def quiet(self) -> bool:
         """Whether nothing is in flight: the only instants at which a run may continue as new."""
-        busy = self.dispatcher.busy or self.extender.busy or self.subagents.busy or self._ledger is not None
-        return not (busy or self.state.running or self.state.streaming) and workflow.all_handlers_finished()
+        if self.dispatcher.busy or self.extender.busy or self.subagents.busy:
+            return False
+        if self._ledger is not None:
+            return False
+        if self.state.running or self.state.streaming:
+            return False
+        return workflow.all_handlers_finished()
 
     def judge(self, update: Update) -> Verdict:
         if self.frozen is not None:
@@ -271,7 +281,7 @@ class Engine:
             self._step(drain)
 
         ended = self.dispatcher.settled()
-        units = sum(not isinstance(end, EarlyEnded) for end in ended)
+        units = _unit_count(ended)
         for end in ended:
             if isinstance(end, EarlyEnded):
                 self._take_early_end(end.number)
@@ -281,7 +291,8 @@ class Engine:
                 self._pass_by(event, reply)
                 continue
             event.more = units > 1  # so that short calls that become ready together share an activity
-            if reply is not None and self.state.generation.get(event.unit) != event.generation:
+            has_restarted = self.state.generation.get(event.unit) != event.generation
+            if reply is not None and has_restarted:
                 self.usage = self.usage.plus(reply.usage)  # of a call that was cancelled, and whose node runs again
             elif reply is not None:
                 self._note(event.unit, reply)
@@ -295,7 +306,8 @@ class Engine:
 
         # Several ends at once are told as parts of one whole, which a last event closes.
         due = self.state.next_due()
-        if units > 1 or (due is not None and due <= now):
+        is_due = due is not None and due <= now
+        if units > 1 or is_due:
             self._step(TimeAdvanced())
         asked, self._asked_calls = self._asked_calls, []
         for call in asked:
@@ -311,12 +323,15 @@ class Engine:
         """Go on with what an advance of a program has called, or fail the program."""
         try:
             event, ends = advance_of(self.state, page, ended)
-            self._check_room(sum(known_as(self.state, spec) < 0 for spec in event.calls))
+            new_calls = [spec for spec in event.calls if known_as(self.state, spec) < 0]
+            self._check_room(len(new_calls))
         except ApplicationError as error:
-            self._step(replace(ended, outcome=Outcome(error=(error.type or "", error.message))))
+            failed = Outcome(error=(error.type or "", error.message))
+            self._step(replace(ended, outcome=failed))
             return
         for spec in event.calls:
-            spec.fills |= spec.kind == "gate" and bool(self.dispatcher.origins)  # has it been answered there?
+            if spec.kind == "gate" and self.dispatcher.origins:
+                spec.fills = True  # it may have been answered in the run that this one forks
         self.has_grown = True
         self._step(event, page.end, ends)
         self.wake()
@@ -329,10 +344,11 @@ class Engine:
 
     def expects(self, event: NodeEnded) -> bool:
         """Whether this unit's end is still open: neither the run nor the unit has stopped or started again."""
-        unit, state = event.unit, self.state
-        if self.frozen is not None:
+        state = self.state
+        if self.frozen is not None or state.ended:
             return False
-        return not state.ended and state.status.get(unit) == RUNNING and state.generation[unit] == event.generation
+        is_running = state.status.get(event.unit) == RUNNING
+        return is_running and state.generation[event.unit] == event.generation
 
     def begin(self, checked: CheckResult, *, more: bool) -> None:
         """Start on the plan, or ask a person about it first. `more` says that its planner still writes."""
@@ -378,8 +394,8 @@ class Engine:
                 raise invalid_result()
             self._check_room(len(added.specs))
             self.dispatcher.plan = page.plan
-        facts = {graph.by_id[name]: dict(names) for name, names in page.facts.items()}
-        fallbacks = {graph.by_id[name]: dict(pointers) for name, pointers in page.fallbacks.items()}
+        facts = _by_node(graph, page.facts)
+        fallbacks = _by_node(graph, page.fallbacks)
         self.has_grown = True
         self._step(NodesAppended(added, ended, facts, fallbacks, more), reply)
         self.wake()
@@ -397,7 +413,8 @@ class Engine:
                 self._take_early_end(end.number)
                 continue
             event, reply = end
-            if reply is not None and state.generation.get(event.unit) == event.generation:
+            is_current = state.generation.get(event.unit) == event.generation
+            if reply is not None and is_current:
                 self._note(event.unit, reply)
         for unit in state.units():
             if state.status[unit] == RUNNING or state.attempts[unit]:
@@ -415,7 +432,12 @@ class Engine:
     def wasted(self) -> list[NodeReply | None]:
         """The replies of an earlier plan whose outputs no node of this plan has."""
         kept = {digest_in(reply.ref or "") for reply in self.replies.values()}
-        return [reply for reply in self.abandoned if reply is None or digest_in(reply.ref or "") not in kept]
+        wasted: list[NodeReply | None] = []
+        for reply in self.abandoned:
+            is_kept = reply is not None and digest_in(reply.ref or "") in kept
+            if not is_kept:
+                wasted.append(reply)
+        return wasted
 
     def follow(self, request: RunRequest) -> None:
         """Set what the run's calls, and its sub-agents, inherit from its request."""
@@ -458,14 +480,22 @@ class Engine:
         while True:
             running = dict.fromkeys(self.state.units_in(RUNNING))
             lines = await self._setup.ledger()
-            known = tuple(_written(line) for line in lines)
+            known = tuple(map(_written, lines))
             self.forgotten = tuple(write for write in known if unit_of(self.state, write) is None)
             self.post(LedgerRead(known))
-            in_flight = [write for write in known if write.status == "in flight"]
-            if all(unit_of(self.state, write) in running for write in in_flight):
+            if self._waits_for_all(known, running):
                 return
             await workflow.sleep(pause, summary="a write that was in flight before the reset")
             pause = min(2 * pause, LAST_LEDGER_PAUSE)
+
+    def _waits_for_all(self, known: Iterable[Written], running: Mapping[int, None]) -> bool:
+        """Whether each write in flight is that of a unit that was `running`, and for whose end the run waits."""
+        for write in known:
+            if write.status != "in flight":
+                continue
+            if unit_of(self.state, write) not in running:
+                return False
+        return True
 
     def _has_read_ledger(self, task: asyncio.Task[None]) -> None:
         self._ledger = None
@@ -486,11 +516,14 @@ class Engine:
 
     def _note(self, unit: int, reply: NodeReply) -> None:
         """Keep a reply for queries and the answer, and count its usage."""
-        if len(self.replies) < MAX_KEPT_REPLIES or reply.has_value or unit in self.replies:
+        has_room = len(self.replies) < MAX_KEPT_REPLIES
+        if has_room or reply.has_value or unit in self.replies:
             self.replies[unit] = reply
         self.usage = self.usage.plus(reply.usage)
-        self.warnings = dict.fromkeys([*self.warnings, *reply.warnings][:MAX_RUN_WARNINGS])
-        self.log.note(log_name(self.state, unit), reply.log)
+        warnings = [*self.warnings, *reply.warnings]
+        self.warnings = dict.fromkeys(warnings[:MAX_RUN_WARNINGS])
+        name = log_name(self.state, unit)
+        self.log.note(name, reply.log)
 
     def _step(self, event: Event, reply: NodeReply | None = None, ends: Iterable[CallEnd] = ()) -> bool:
         """Have the scheduler take an event, with the `reply` of its node and the `ends` of calls of a program, and do
@@ -593,7 +626,9 @@ class Engine:
         self._speculate(lambda early: early.carry_out(self.dispatcher.node_call_of))
 
     def _early_fields(self, unit: int) -> dict[str, Any]:
-        return self.early.fields_of(unit) if self.early is not None else {}
+        if self.early is None:
+            return {}
+        return self.early.fields_of(unit)
 
     def _take_early_end(self, number: int) -> None:
         """Take the end of a call that was made early. What it has used counts once: here."""
@@ -671,6 +706,23 @@ class Engine:
         await workflow.wait_condition(lambda: self._awake)
 
 
+def _unit_count(ends: Iterable[Ended]) -> int:
+    """Return how many of these are ends of units, and not of calls made early."""
+    count = 0
+    for end in ends:
+        if not isinstance(end, EarlyEnded):
+            count += 1
+    return count
+
+
+def _by_node(graph: Graph, fields: Mapping[str, Mapping[str, JsonValue]]) -> dict[int, dict[str, Any]]:
+    """Return the fields that a page has of older nodes, by the places of these nodes."""
+    by_node: dict[int, dict[str, Any]] = {}
+    for name, of_node in fields.items():
+        by_node[graph.by_id[name]] = dict(of_node)
+    return by_node
+
+
 def _written(line: LedgerLine) -> Written:
     """Return a write as the scheduler takes it."""
     return Written(line.node, line.call, line.generation, line.status, line.below)
@@ -701,6 +753,7 @@ def start_engine(
         engine.speculate(setup.speculation, carry.speculated)
         engine.post(TimeAdvanced())
         return engine
+    fuse = request.fuse or graph.execution_plan.fuse
     state = RunState(
         graph,
         window=request.window,
@@ -710,7 +763,7 @@ def start_engine(
         forks=bool(request.origins),
         in_flight=request.in_flight,
         most_agents=MAX_MAPPED_AGENTS // FEWER_AGENTS_BELOW**request.depth,
-        timings=Timings(request.fuse or graph.execution_plan.fuse, setup.workers, setup.timings),
+        timings=Timings(fuse, setup.workers, setup.timings),
     )
     engine = Engine(state, *parts)
     if not has_plan(request):

@@ -4,6 +4,7 @@ An activity checks every addition, and gives it as a page. Additions come one af
 """
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol
@@ -32,6 +33,7 @@ from sennit.workflows.plan.scheduling.state import RUNNING, SUCCEEDED, RunState
 from sennit.workflows.run.dispatcher import Dispatcher
 from sennit.workflows.run.outcomes import invalid_result, outcome_of, places_of, plan_of
 from sennit.workflows.run.setup import RunSetup
+from sennit.workflows.run.unit_calls import outputs_of
 
 
 class ExtensibleRun(Protocol):
@@ -76,7 +78,9 @@ class PlanExtender:
     def _done(self, task: asyncio.Task[None]) -> None:
         """Fail the run on an unexpected error: otherwise a node would wait for ever."""
         del self._tasks[task]
-        error = None if task.cancelled() else task.exception()
+        if task.cancelled():
+            return
+        error = task.exception()
         if error is not None:
             self._engine.fail(error)
 
@@ -87,39 +91,47 @@ class PlanExtender:
         the end of those that run is waited for; what starts later is asked by itself. A replan has its turn before and
         after, but not while it waits.
         """
-        state, asked = self._engine.state, list[int]()
+        state = self._engine.state
+        asked: list[int] = []
         if unit < 0:  # it goes on with what has begun while it was written: little, and its facts are known at once
-            nodes = [node for node, spec in enumerate(state.graph.specs) if not spec.page]
-            asked += [node for node in nodes if not is_manifest(state.digest[node] or "")]
+            for node, spec in enumerate(state.graph.specs):
+                if not spec.page and not is_manifest(state.digest[node] or ""):
+                    asked.append(node)
         while True:
             refs = self._outputs(draft, unit, asked)
             if sum(map(len, refs.values())) > MAX_FACT_REFERENCES_BYTES:
                 return CheckResult(problems=(f"it tests the outputs of too many nodes at once: {len(refs):,}",))
-            checked = await self._setup.check(call, draft=draft, base=self._engine.dispatcher.plan, refs=refs)
+            base = self._engine.dispatcher.plan
+            checked = await self._setup.check(call, draft=draft, base=base, refs=refs)
             awaited = places_of(state.graph, checked.awaits)
             asked += [node for node in awaited if node not in asked]
             overtaken = await self._ends(awaited, lets_on=unit >= 0)
-            if not overtaken and not any(state.status[node] in (RUNNING, SUCCEEDED) for node in awaited):
+            if not overtaken and not _gains_facts(state, awaited):
                 return checked
 
     async def edit(self, unit: int, script: str, *, repeat_writes: bool) -> CheckResult:
         """Check another script for a program. Who edits at the same time comes after this has been taken over."""
         async with self._turn:
             node = self._engine.state.path(unit)
-            fields = {"node": node, "script": script} | ({"repeat_writes": True} if repeat_writes else {})
+            fields: dict[str, Any] = {"node": node, "script": script}
+            if repeat_writes:
+                fields["repeat_writes"] = True
             return await self._check_at(CHECK_SCRIPT, unit, "check the script", **fields)
 
     async def check_answer(self, unit: int, answer: JsonValue) -> CheckResult:
         """Check what a person gives as the result of a call."""
         node = self._engine.state.path(unit)
-        return await self._check_at(CHECK_ANSWER, unit, f"check the answer for {node}", node=node, answer=answer)
+        summary = f"check the answer for {node}"
+        return await self._check_at(CHECK_ANSWER, unit, summary, node=node, answer=answer)
 
     async def _check_at(
         self, call: Call[CheckCall, CheckResult], unit: int, summary: str = "check the plan", **fields: Any
     ) -> CheckResult:
         """Check something about a unit by the plan that it lies in. What a person waits for is not tried for long."""
-        base = self._engine.state.spec_of(unit).page or self._engine.dispatcher.plan
-        return await self._setup.check(call, summary, waits=call is CHECK_TOOL_CALLS, base=base, **fields)
+        page = self._engine.state.spec_of(unit).page
+        base = page or self._engine.dispatcher.plan
+        waits = call is CHECK_TOOL_CALLS
+        return await self._setup.check(call, summary, waits=waits, base=base, **fields)
 
     async def _ends(self, nodes: list[int], *, lets_on: bool) -> bool:
         """Wait until none of the nodes runs; return whether other additions may have come meanwhile."""
@@ -137,11 +149,14 @@ class PlanExtender:
     def _outputs(self, draft: str, unit: int, nodes: list[int]) -> dict[str, str]:
         """Return the outputs of these nodes that have ended; for `unit`, the output is its request."""
         state = self._engine.state
-        refs = {state.path(node): state.digest[node] or "" for node in nodes if state.status[node] == SUCCEEDED}
-        return {**refs, state.path(unit): draft} if unit >= 0 else refs
+        refs = outputs_of(state, nodes)
+        if unit >= 0:
+            refs[state.path(unit)] = draft
+        return refs
 
     def _none_run(self, nodes: list[int]) -> bool:
-        return all(self._engine.state.status[node] != RUNNING for node in nodes)
+        status = self._engine.state.status
+        return all(status[node] != RUNNING for node in nodes)
 
     async def _extend(self, event: NodeEnded, reply: NodeReply) -> None:
         """Add the nodes that a model asked for. The model's own node ends with its next turn, or with its request for a
@@ -149,20 +164,25 @@ class PlanExtender:
 
         Nothing is added for a node that was cancelled meanwhile.
         """
-        engine, is_replan = self._engine, reply.more == "replan"
+        engine = self._engine
+        is_replan = reply.more == "replan"
         async with self._turn:
             checked = await self._extended(event.unit, reply)
             if not engine.expects(event):
                 used = outcome_of(reply).usage  # what it was granted is free again
-                engine.post(replace(event, outcome=Outcome(error=("Cancelled", "it was given up"), usage=used)))
+                given_up = Outcome(error=("Cancelled", "it was given up"), usage=used)
+                engine.post(replace(event, outcome=given_up))
                 return
+
+            # The model's node ends with the problems, or goes on with what it has asked for.
             if is_replan:
                 engine.dispatcher.replans = max(0, engine.dispatcher.replans - 1)
             outcome = outcome_of(reply)
             if checked.problems and is_replan:
                 ended: Outcome | None = replace(outcome, digest=None, again=True, objections=checked.problems)
             elif checked.problems:
-                ended = Outcome(error=("ToolLoopFailed", checked.problems[0][:500]), usage=outcome.usage)
+                problem = checked.problems[0][:500]
+                ended = Outcome(error=("ToolLoopFailed", problem), usage=outcome.usage)
             else:
                 ended = self._grown(event, reply, checked, outcome)
             if ended is not None:
@@ -178,10 +198,12 @@ class PlanExtender:
                 raise invalid_result()
             if reply.more == "replan":
                 for spec in plan_of(page.specs).specs:
-                    if state.graph.specs[state.graph.by_id.get(spec.id, event.unit)].page:
+                    node = state.graph.by_id.get(spec.id, event.unit)
+                    if state.graph.specs[node].page:
                         taken = f"`{spec.id}` is a call of a program already; use another id"
                         return replace(outcome, digest=None, again=True, objections=(taken,))
-            self._engine.append(page, replace(event, outcome=replace(outcome, delegated=reply.more == "calls")), reply)
+            delegated = replace(outcome, delegated=reply.more == "calls")
+            self._engine.append(page, replace(event, outcome=delegated), reply)
         except ApplicationError as error:
             return Outcome(error=(error.type or "", error.message), usage=outcome.usage)
         return None
@@ -194,3 +216,10 @@ class PlanExtender:
             return await self._check_at(CHECK_TOOL_CALLS, unit, node=node, draft=reply.ref or "")
         except ApplicationError as error:
             return CheckResult(problems=(f"{error.type}: {error.message}",))
+
+
+def _gains_facts(state: RunState, awaited: Sequence[int]) -> bool:
+    """Whether the verdict on a draft, which lacks the facts of the `awaited` nodes, gets some if it is asked for again:
+    a node has succeeded, or has started meanwhile.
+    """
+    return any(state.status[node] in (RUNNING, SUCCEEDED) for node in awaited)

@@ -34,6 +34,7 @@ class Freeze:
     def blocked_on(self, run: str) -> BlockedOn:
         """Return what a person is told: what broke, and how the run goes on."""
         reset = ["temporal", "workflow", "reset", "--workflow-id", run, "--event-id", str(self.task)]
+        command = shlex.join([*reset, "--reason", "mended"])
         return BlockedOn(
             node="",
             why="frozen",
@@ -42,7 +43,7 @@ class Freeze:
             "Or finish or cancel it, and fork it: a fork takes over what it has made.",
             update="finish",
             example={},
-            command=shlex.join([*reset, "--reason", "mended"]),
+            command=command,
         )
 
     @property
@@ -57,21 +58,28 @@ class Freeze:
                 continue
             name = state.full_path(end.unit, end.generation)
             if state.kind_of(end.unit) == "agent" and end.outcome.effects is not None:
-                self.fates |= {f"{name}.{below}": status for below, status in end.outcome.effects}
+                for below, status in end.outcome.effects:
+                    self.fates[f"{name}.{below}"] = status
             else:
                 self.fates[name] = fate_of(end.outcome) or "unknown"
 
     def writes(self, known: Iterable[WriteLine]) -> tuple[WriteLine, ...]:
         """Return what became of the writes of the run: of those that the scheduler has `known`, and of the others."""
-        later = [WriteLine(node=name, status=status) for name, status in self.fates.items()]
-        return (*later, *(line for line in known if line.node not in self.fates))
+        lines: list[WriteLine] = []
+        for name, status in self.fates.items():
+            lines.append(WriteLine(node=name, status=status))
+        for line in known:
+            if line.node not in self.fates:
+                lines.append(line)
+        return tuple(lines)
 
 
 def frozen_by(error: Exception, event: Event, state: RunState, task: int) -> Freeze:
     """Return what a run knows when taking this event has raised an error. The event itself is not lost on people: what
     it says of a write is told.
     """
-    freeze = Freeze(f"{_named(error)}, while it took {_described(event, state)}", task)
+    invariant = f"{_named(error)}, while it took {_described(event, state)}"
+    freeze = Freeze(invariant, task)
     ended: list[NodeEnded] = []
     if isinstance(event, NodeEnded):
         ended.append(event)

@@ -100,7 +100,8 @@ def advance_of(state: RunState, page: ProgramPage, ended: NodeEnded) -> tuple[Pr
     """Return what an advance of a program has come to, and how calls of its page have ended by now. Raises
     ApplicationError of type InvalidResult.
     """
-    program, count = ended.unit, len(state.graph.specs)
+    program = ended.unit
+    count = len(state.graph.specs)
     try:
         attached = attach(parse_page(page.specs), [], count)
         ends = unpack_ends(attached, page.ends)
@@ -114,9 +115,14 @@ def advance_of(state: RunState, page: ProgramPage, ended: NodeEnded) -> tuple[Pr
             raise invalid_result()
         spec.page = page.plan
         new[spec.id] = place
-    waits = tuple(new[name] if name in new else unit_called(state, program, name) for name in page.waits)
-    past = tuple(unit_called(state, program, name) for name in page.past)
-    if min((*waits, *past), default=0) < 0:
+    waits: list[int] = []
+    for name in page.waits:
+        if name in new:
+            waits.append(new[name])
+        else:
+            waits.append(unit_called(state, program, name))
+    past = [unit_called(state, program, name) for name in page.past]
+    if min([*waits, *past], default=0) < 0:
         raise invalid_result()
 
     # How calls of the page have ended, and the script itself.
@@ -127,7 +133,17 @@ def advance_of(state: RunState, page: ProgramPage, ended: NodeEnded) -> tuple[Pr
         end = outcome_of(page.end)
     made = tuple((name, outcome_of(reply)) for name, reply in ends)
     delegated = replace(ended, outcome=replace(ended.outcome, delegated=True))
-    return ProgramAdvanced(delegated, attached.specs, page.session, waits, past, page.given_up, made, end), ends
+    event = ProgramAdvanced(
+        ended=delegated,
+        calls=attached.specs,
+        session=page.session,
+        waits=tuple(waits),
+        past=tuple(past),
+        given_up=page.given_up,
+        ends=made,
+        end=end,
+    )
+    return event, ends
 
 
 def places_of(graph: Graph, names: Iterable[str]) -> list[int]:
@@ -204,12 +220,14 @@ def ends_of(handle: Any, count: int, *, is_followed: bool = False) -> list[tuple
 
     # Each member of a group starts again alone, so that only the unit that fails by itself has failed.
     if count > 1:
-        return [(Outcome(error=failed.error, attempts=0, again=True), None)] * count
+        again = Outcome(error=failed.error, attempts=0, again=True)
+        return [(again, None)] * count
     usage = failed.usage or NO_USAGE
     log = logged_by(error)
     if not any(usage) and not log:
         return [(failed, None)]
-    return [(failed, NodeReply(attempt=failed.attempts, usage=usage, log=log))]
+    reply = NodeReply(attempt=failed.attempts, usage=usage, log=log)
+    return [(failed, reply)]
 
 
 def restart(
@@ -265,11 +283,15 @@ def used_by(error: BaseException | None) -> Usage:
     if not isinstance(cause, ApplicationError):
         return NO_USAGE
     if isinstance(error, ChildWorkflowError):
-        return next(filter(any, map(usage_in, cause.details)), NO_USAGE)
+        for detail in cause.details:
+            usage = usage_in(detail)
+            if any(usage):
+                return usage
+        return NO_USAGE
     if len(cause.details) < 2:
         return NO_USAGE
     used = cause.details[1]
-    if not isinstance(used, list) or not all(isinstance(count, int) for count in used):
+    if not _is_list_of(int, used):
         return NO_USAGE
     if len(used) not in (len(NO_USAGE), len(NO_USAGE) - 1):  # older workers tell of no cached tokens
         return NO_USAGE
@@ -284,9 +306,14 @@ def logged_by(error: BaseException | None) -> tuple[str, ...]:
     if not isinstance(cause, ApplicationError) or len(cause.details) < 3:
         return ()
     log = cause.details[2]
-    if not isinstance(log, list) or not all(isinstance(line, str) for line in log):
+    if not _is_list_of(str, log):
         return ()
     return tuple(log)
+
+
+def _is_list_of(kind: type, detail: Any) -> bool:
+    """Whether a detail of a failure, which anybody may have written, is a list of values of this kind."""
+    return isinstance(detail, list) and all(isinstance(value, kind) for value in detail)
 
 
 def _cause_of(error: BaseException | None) -> BaseException | None:
@@ -341,8 +368,9 @@ class InFlight:
                 continue
             key = keys[place]
             if key not in self.ended:
-                self.ended[key] = outcome_of(reply)
-                yield NodeEnded(*key, self.ended[key]), reply
+                outcome = outcome_of(reply)
+                self.ended[key] = outcome
+                yield NodeEnded(*key, outcome), reply
 
     def ends(self, outcomes: Sequence[tuple[Outcome, NodeReply | None]]) -> Iterator[End]:
         """Yield the units that end with the activity. A unit of whose end it told before ended then."""

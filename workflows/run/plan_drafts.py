@@ -24,8 +24,12 @@ class PlanDrafts:
         draft = message_in(PlanDraft, request, *more)
         if draft is None:
             return None
-        attempt = self._attempt if self._taken else draft.attempt  # the first to come is that of the run
-        if (draft.run, draft.attempt, draft.sequence) != (run, attempt, self._taken + 1):
+        attempt = draft.attempt  # the first to come is that of the run
+        if self._taken:
+            attempt = self._attempt
+        if draft.run != run or draft.attempt != attempt:
+            return None
+        if draft.sequence != self._taken + 1:
             return None
         self._bytes += len(draft.page.specs)
         if self._taken >= MAX_DRAFTS or self._bytes > MAX_DRAFT_BYTES:
@@ -36,5 +40,6 @@ class PlanDrafts:
                 attach(page, [], 0)
         except ValueError:
             return None
-        self._attempt, self._taken = draft.attempt, draft.sequence
+        self._attempt = draft.attempt
+        self._taken = draft.sequence
         return draft.page

@@ -123,7 +123,8 @@ class QueryHandlers:
         if self._engine.frozen is not None:
             return {"problem": self._engine.frozen.problem}
         start, limit = _page(request)
-        page = figures_page(self._engine.state, self._setup.spent, start, limit, self._engine.speculated)
+        speculated = self._engine.speculated
+        page = figures_page(self._engine.state, self._setup.spent, start, limit, speculated)
         return page.model_dump(mode="json", exclude_defaults=True)
 
     @workflow.query(name="script", description='A program with what each line of it has called: {"node": "main"}')
@@ -132,7 +133,8 @@ class QueryHandlers:
         del more
         if self._engine is None:
             return {"problem": NOT_PLANNED}
-        view = script_view(self._engine.state, self._engine.replies, _node_name(request))
+        name = _node_name(request)
+        view = script_view(self._engine.state, self._engine.replies, name)
         if isinstance(view, str):
             return {"problem": view}
         return view.model_dump(mode="json")
@@ -197,14 +199,19 @@ def run_view(view: RunView, engine: Engine | None, request: Any) -> dict[str, An
 
     # Texts that a person reads count twice: JSON escapes some of their characters.
     nodes: list[NodeView] = []
-    size = 2 * sum(text_bytes(item.shown) for item in shown.blocked)
+    size = 0
+    for item in shown.blocked:
+        size += 2 * text_bytes(item.shown)
     for unit in shown.units[start : start + limit]:
+        reply = engine.replies.get(unit)
+        agent = agents.get(unit, "")
         used = shown.usage.get(unit, NO_USAGE)
-        node = view_of(state, unit, engine.replies.get(unit), agents.get(unit, ""), shown.caught, used)
+        node = view_of(state, unit, reply, agent, shown.caught, used)
         if unit in places:
             node = node.model_copy(update={"seat": places[unit]})
         size += _NODE_BYTES + _NEED_BYTES * len(node.needs)
-        size += text_bytes(node.summary) + 2 * text_bytes(node.preview) + text_bytes(node.error or "")
+        size += 2 * text_bytes(node.preview)
+        size += text_bytes(node.summary) + text_bytes(node.error or "")
         if size > MAX_QUERY_BYTES and nodes:
             break
         nodes.append(node)
@@ -241,7 +248,8 @@ def cost_view(engine: Engine | None, planning: Usage) -> dict[str, Any]:
         wasted = engine.wasted
         for unit, reply in engine.replies.items():
             if any(reply.usage):
-                rows.append(_usage_row(engine.state.path(unit), reply.usage))
+                path = engine.state.path(unit)
+                rows.append(_usage_row(path, reply.usage))
     rows.sort(key=_by_expense)
     return {
         "budget": budget,
@@ -310,7 +318,9 @@ def node_view(engine: Engine | None, run: str, request: Any) -> dict[str, Any]:
         return {"problem": f'there is no such node; ask with {{"node": "{state.path(0)}"}}'}
     agent = engine.subagents.lines(state, run).get(unit, "")
     used = usage_by_unit(state).get(unit, NO_USAGE)
-    view = view_of(state, unit, engine.replies.get(unit), agent, handled(state), used).model_dump(mode="json")
+    reply = engine.replies.get(unit)
+    node = view_of(state, unit, reply, agent, handled(state), used)
+    view = node.model_dump(mode="json")
     if state.kind_of(unit) == "agent":
         view["subagent"] = state.full_path(unit)
     view["ref"] = state.digest[unit]

@@ -131,11 +131,11 @@ class SearchAttributes:
         """Whether lists show another status or phase of the run, or wrongly that it needs a person or does not."""
         has = workflow.info().typed_search_attributes
         blocked_on = has.get(KEYS["SennitBlockedOn"])
-        return (
-            self._differs("SennitStatus", has.get(KEYS["SennitStatus"]), status)
-            or self._differs("SennitPhase", has.get(KEYS["SennitPhase"]), phase)
-            or self._differs("SennitBlockedOn", blocked_on is not None, is_blocked)
-        )
+        if self._differs("SennitStatus", has.get(KEYS["SennitStatus"]), status):
+            return True
+        if self._differs("SennitPhase", has.get(KEYS["SennitPhase"]), phase):
+            return True
+        return self._differs("SennitBlockedOn", blocked_on is not None, is_blocked)
 
     def _differs(self, name: str, recorded: object, value: object) -> bool:
         return name in self.names and recorded != value
@@ -162,10 +162,11 @@ class SearchAttributes:
         """
         if self.of_subagent:
             return []
-        missing = ", ".join(name for name in KEYS if name not in self.names)
+        missing = [name for name in KEYS if name not in self.names]
         if not missing:
             return []
-        return ["", f"Missing search attributes: {missing}. Run `sennit setup` to create them."]
+        listed = ", ".join(missing)
+        return ["", f"Missing search attributes: {listed}. Run `sennit setup` to create them."]
 
     def _changes(self, values: dict[str, Value]) -> list[SearchAttributeUpdate[Any]]:
         """Return what differs from the run's attributes: those it has set, continued with, or got from a copied start
@@ -175,7 +176,10 @@ class SearchAttributes:
         changes: list[SearchAttributeUpdate[Any]] = []
         for name, value in values.items():
             key = KEYS[name]
-            if name not in self.names or (has.get(key) or None) == (value or None):
+            if name not in self.names:
+                continue
+            is_same = (has.get(key) or None) == (value or None)
+            if is_same:
                 continue
             if value is None:
                 changes.append(key.value_unset())

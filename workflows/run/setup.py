@@ -102,7 +102,8 @@ class RunSetup:
         self.speculation = carry.speculation
         if carry.execution_plan:
             return CheckResult(plan=carry.plan, execution_plan=carry.execution_plan)
-        return await self._do(LOAD_PLAN, LoadCall(run=self.run_prefix, plan=carry.plan), "load the plan", waits=True)
+        call = LoadCall(run=self.run_prefix, plan=carry.plan)
+        return await self._do(LOAD_PLAN, call, "load the plan", waits=True)
 
     async def prepare(self, request: RunRequest) -> PreparedRun:
         """Open the run; the request's own plan comes back checked. Raises ApplicationError."""
@@ -159,27 +160,33 @@ class RunSetup:
             fields["origins"] = self.origins
         if self._checks:
             fields["checks"] = True
-        call = PlanCall(run=self.run_prefix, run_context=self.run_context, **facts, **fields)
-        return await self._planned(call, facts, PlanReview(planner=prepared.planner), check)
+        call = self._plan_call(facts, **fields)
+        review = PlanReview(planner=prepared.planner)
+        return await self._planned(call, facts, review, check)
 
     async def ask_again(self, words: str, check: Callable[[PlanResult], Awaitable[CheckResult]]) -> CheckResult:
         """Return another plan of the planner whose last one a person has rejected with these words, as `ask` does."""
         self.phase = "planning"
         assert self.review is not None
-        review = self.review.model_copy(update={"rejections": (*self.review.rejections, words)})
-        facts = self._facts() | {"rejections": review.rejections}
-        again = {"draft": review.draft, "text": review.text}
-        call = PlanCall(run=self.run_prefix, run_context=self.run_context, **facts, **again)
+        rejections = (*self.review.rejections, words)
+        review = self.review.model_copy(update={"rejections": rejections})
+        facts = self._facts() | {"rejections": rejections}
+        call = self._plan_call(facts, draft=review.draft, text=review.text)
         return await self._planned(call, facts, review, check)
 
     def _facts(self) -> dict[str, Any]:
         """Return what a planner is told of the run."""
-        facts: dict[str, Any] = {"today": workflow.info().start_time.date().isoformat()}
+        today = workflow.info().start_time.date()
+        facts: dict[str, Any] = {"today": today.isoformat()}
         if self.budget is not None:
             facts["budget"] = self.budget
         if self.tenant:
             facts["tenant"] = self.tenant
         return facts
+
+    def _plan_call(self, facts: dict[str, Any], **fields: Any) -> PlanCall:
+        """Return a call of the planner, which is told the `facts` of the run beside the other `fields`."""
+        return PlanCall(run=self.run_prefix, run_context=self.run_context, **facts, **fields)
 
     async def _planned(
         self,
@@ -199,11 +206,10 @@ class RunSetup:
             is_repeated = planned.draft == call.draft and checked.problems == call.problems
             if not checked.problems or not planned.text or is_repeated:
                 break
-            repair = {"problems": checked.problems, "draft": planned.draft, "text": planned.text}
-            call = PlanCall(run=self.run_prefix, run_context=self.run_context, **facts, **repair)
+            call = self._plan_call(facts, problems=checked.problems, draft=planned.draft, text=planned.text)
         if planned.warnings:
-            warnings = tuple(dict.fromkeys((*planned.warnings, *checked.warnings)))
-            checked = checked.model_copy(update={"warnings": warnings})
+            warnings = dict.fromkeys((*planned.warnings, *checked.warnings))
+            checked = checked.model_copy(update={"warnings": tuple(warnings)})
         self.review = review.model_copy(update={"draft": planned.draft, "text": planned.text})
         hint = ""
         if planned.beginning:
@@ -244,7 +250,8 @@ class RunSetup:
             value, digest = inline
             if digest in refs.values():
                 return conclusion_of(value)
-        conclusion = await self._do(CONCLUDE, ConcludeCall(run=self.run_prefix, plan=plan, refs=refs), "conclude")
+        call = ConcludeCall(run=self.run_prefix, plan=plan, refs=refs)
+        conclusion = await self._do(CONCLUDE, call, "conclude")
         if "answer" not in conclusion.model_fields_set:
             raise invalid_result()
         return conclusion
@@ -262,8 +269,9 @@ class RunSetup:
         `waits` is tried again after an outage.
         """
         while True:
+            is_patient = waits and self.outage.is_waited_for
             try:
-                return await self._try(call, sent, summary, queue=queue, waits=waits and self.outage.is_waited_for)
+                return await self._try(call, sent, summary, queue=queue, waits=is_patient)
             except ApplicationError as error:
                 self.spent = self.spent.plus(used_by(error))
                 if not waits:
@@ -341,7 +349,8 @@ def raise_if_invalid(
     """
     if checked.problems:
         problems = list(checked.problems)
-        raise ApplicationError(prefix + "\n".join(problems) + suffix, problems, type=otherwise, non_retryable=True)
+        message = prefix + "\n".join(problems) + suffix
+        raise ApplicationError(message, problems, type=otherwise, non_retryable=True)
     return checked
 
 

@@ -51,7 +51,8 @@ class _Asked(Generic[C, R]):
         """Whether both may share an activity: what they do not name themselves is equal."""
         if self.options.get("priority") != other.options.get("priority"):
             return False
-        return self.call.model_copy(update=without) == other.call.model_copy(update=without)
+        common = self.call.model_copy(update=without)
+        return common == other.call.model_copy(update=without)
 
 
 class SharedActivity(Generic[C, R]):
@@ -141,18 +142,21 @@ class SharedActivity(Generic[C, R]):
 
     def _start(self, members: list[_Asked[C, R]]) -> "workflow.ActivityHandle[Any]":
         """Start an activity, which is cancelled if all of its members are."""
+        leader = members[0]
         others = len(members) - 1
-        ident = replace(members[0].ident, others=others)
-        options = members[0].options.copy()
+        ident = replace(leader.ident, others=others)
+        options = leader.options.copy()
         if others:
-            options["summary"] = for_bar(f"{members[0].ident.full_path}+{others} {self._label}")
-        call = self._merge([asked.call for asked in members])
+            options["summary"] = for_bar(f"{leader.ident.full_path}+{others} {self._label}")
+        calls = [asked.call for asked in members]
+        call = self._merge(calls)
         handle = workflow.start_activity(
             self._contract.name, call, activity_id=str(ident), result_type=self._contract.gives, **options
         )
 
         def given_up(_: object) -> None:
-            if all(asked.reply.cancelled() for asked in members) and not handle.done():
+            is_unwanted = all(asked.reply.cancelled() for asked in members)
+            if is_unwanted and not handle.done():
                 handle.cancel()
 
         for asked in members:

@@ -99,7 +99,7 @@ class EarlyCalls:
         numbers = self._speculator.usable(self._state, unit, self._state.now)
         if numbers:
             self._offered[unit, self._state.generation[unit]] = None
-        return tuple(self._name(number) for number in numbers)
+        return tuple(map(self._name, numbers))
 
     def take_end(self, number: int) -> Usage:
         """Take the end of an early call, and return what it has used."""
@@ -129,7 +129,11 @@ class EarlyCalls:
 
     def _note_use(self, event: NodeEnded, reply: NodeReply | None) -> None:
         """Count what a real call has made of what it was offered."""
-        if self._offered.pop((event.unit, event.generation), 0) == 0 or reply is None or reply.ref is None:
+        key = (event.unit, event.generation)
+        if key not in self._offered:
+            return
+        del self._offered[key]
+        if reply is None or reply.ref is None:
             return
         began, ended = reply.span
         number = _number(reply.early)
@@ -139,12 +143,14 @@ class EarlyCalls:
 
     def _begin(self, call: EarlyCall, call_of: NodeCallOf) -> None:
         sent = self._call(call, call_of(call.unit))
+        summary = for_bar(f"early: {call.tool}")
+        options = prefetch_options(call.queue, call.timeout, summary=summary)
         handle: Handle = workflow.start_activity(
             contracts.PREFETCH.name,
             sent,
             activity_id=f"{PREFETCH_ID}~{call.number}",
             result_type=PrefetchReply,
-            **prefetch_options(call.queue, call.timeout, summary=for_bar(f"early: {call.tool}")),
+            **options,
         )
         self._handles[call.number] = handle
         self._speculator.has_begun(call.number)
@@ -161,11 +167,12 @@ class EarlyCalls:
         fields |= {"usual": call.millis, "fresh_for": call.fresh_for}
         if call.follower is not None:
             path = self._state.path(call.unit)
-            fields["refs"] = {**node.refs, path: self._state.digest[call.unit] or ""}
+            ref = self._state.digest[call.unit] or ""
+            fields["refs"] = {**node.refs, path: ref}
             fields |= {"patterns": self.speculation.patterns, "place": call.follower.place}
         elif call.arguments:
-            alike = self._speculator.alike(call)
-            fields |= {"arguments": call.arguments, "alike": tuple(map(self._name, alike))}
+            names = map(self._name, self._speculator.alike(call))
+            fields |= {"arguments": call.arguments, "alike": tuple(names)}
         return PrefetchCall(**fields)
 
     def _name(self, number: int) -> str:

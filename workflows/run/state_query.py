@@ -15,7 +15,8 @@ def state_part(engine: Engine, run_context: str, request: Any) -> dict[str, Any]
 
     The run may go on between two pieces: then they have other digests, and whoever asks begins again.
     """
-    state, dispatcher = engine.state, engine.dispatcher
+    state = engine.state
+    dispatcher = engine.dispatcher
     view = RunStateView(
         plan=dispatcher.plan,
         run_context=run_context,
@@ -25,8 +26,20 @@ def state_part(engine: Engine, run_context: str, request: Any) -> dict[str, Any]
         state=dump(state),
     )
     text = view.model_dump_json()  # both are packed, as ASCII
-    pieces = [text[start : start + MAX_STATE_PART_BYTES] for start in range(0, len(text), MAX_STATE_PART_BYTES)]
-    wanted = request.get("part") if isinstance(request, dict) else None
-    number = wanted if isinstance(wanted, int) and 0 <= wanted < len(pieces) else 0
-    digest = hashlib.sha256(text.encode()).hexdigest()[:DIGEST_CHARACTERS]
-    return RunStatePart(digest=digest, parts=len(pieces), body=pieces[number]).model_dump(mode="json")
+    pieces: list[str] = []
+    for start in range(0, len(text), MAX_STATE_PART_BYTES):
+        pieces.append(text[start : start + MAX_STATE_PART_BYTES])
+    number = _part_number(request, len(pieces))
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    part = RunStatePart(digest=digest[:DIGEST_CHARACTERS], parts=len(pieces), body=pieces[number])
+    return part.model_dump(mode="json")
+
+
+def _part_number(request: Any, parts: int) -> int:
+    """Return which of so many pieces a request names, 0 if it names none of them."""
+    if not isinstance(request, dict):
+        return 0
+    number = request.get("part")
+    if not isinstance(number, int) or not 0 <= number < parts:
+        return 0
+    return number

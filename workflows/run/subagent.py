@@ -105,7 +105,8 @@ async def run_subagent(
     kept = _kept(report, inherited["run_prefix"], of_item="draft" in request)
     if shared is not None:
         answer = AnswersCall(**_fields_of(call), reports=(kept,))
-        return GroupReply(nodes=(await shared.answers.ask(answer, ident, options),))
+        stored = await shared.answers.ask(answer, ident, options)
+        return GroupReply(nodes=(stored,))
     reply: GroupReply = await workflow.execute_activity(
         AGENT.name,
         call.model_copy(update={"report": kept}),
@@ -124,7 +125,8 @@ async def _prepared(
         above = dict(inherited)
         del above["budget"], above["run_prefix"]
         priced = "cost_usd" in (inherited["budget"] or {})
-        return await shared.goals.ask(AgentsCall(**_fields_of(call), inherited=above, priced=priced), ident, options)
+        goals = AgentsCall(**_fields_of(call), inherited=above, priced=priced)
+        return await shared.goals.ask(goals, ident, options)
     prepared = await workflow.execute_activity(
         PREPARE_AGENT.name, call, activity_id=str(ident), result_type=PREPARE_AGENT.gives, **options
     )
@@ -209,9 +211,10 @@ def _kept(report: Any, run_prefix: str, *, of_item: bool) -> dict[str, Any]:
         if report.get(name):
             kept[name] = report[name]
     if of_item:
-        kept["nodes"] = []
+        nodes: list[dict[str, Any]] = []
         for line in (report.get("nodes") or ())[:MAX_ITEM_LINES]:
-            kept["nodes"].append({name: line.get(name) for name in ("id", "status", "error")})
+            nodes.append({"id": line.get("id"), "status": line.get("status"), "error": line.get("error")})
+        kept["nodes"] = nodes
     if report.get("answer_ref"):
         kept["whole"] = f"{run_prefix}/{report['answer_ref']}"
     return kept

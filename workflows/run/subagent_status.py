@@ -153,19 +153,23 @@ class SubagentStatus:
         info = workflow.info()
         if info.parent is None or self._reporting is not None:
             return
-        blocked = items[:MAX_PASSED_ON]
+        blocked: list[BlockedOn] = []
+        for item in items[:MAX_PASSED_ON]:
+            blocked.append(for_parent(item, info.workflow_id))
         view = SubagentView(
             name=_name_of(info),
             run=info.first_execution_run_id,
             is_blocked=is_blocked,
-            blocked=tuple(for_parent(item, info.workflow_id) for item in blocked),
+            blocked=tuple(blocked),
         )
         mark = ""
         if blocked:
-            mark = hashlib.sha256(view.model_dump_json().encode()).hexdigest()[:16]
+            digest = hashlib.sha256(view.model_dump_json().encode())
+            mark = digest.hexdigest()[:16]
         if mark != self.last_reported:
             self.last_reported = mark
-            self._reporting = asyncio.create_task(self._send(info.parent.workflow_id, view))
+            sending = self._send(info.parent.workflow_id, view)
+            self._reporting = asyncio.create_task(sending)
 
     async def tell_end(self, writes: Sequence[WriteLine], usage: Usage) -> None:
         """Tell the parent what this run, which was cancelled, has written and used. Returns when that knows it, or is
@@ -219,8 +223,8 @@ def for_parent(item: BlockedOn, run: str) -> BlockedOn:
         item = item.model_copy(update={"run": run})
     command = shlex.join(["sennit", "status", item.run or run])
     if len(item.shown) > MAX_STATUS_CHARACTERS:
-        rest = f"… the whole: {command}"
-        item = item.model_copy(update={"shown": f"{item.shown[:MAX_STATUS_CHARACTERS]}\n{rest}"})
+        beginning = item.shown[:MAX_STATUS_CHARACTERS]
+        item = item.model_copy(update={"shown": f"{beginning}\n… the whole: {command}"})
     if message_bytes(item) <= MAX_STATUS_ITEM_BYTES:
         return item
     short: dict[str, Any] = {

@@ -31,24 +31,31 @@ class DeadlineTimer:
             return
         if self._timer is not None:
             self._timer.cancel()
-        self._at, self._timer = due, None
+        self._at = due
+        self._timer = None
         self._recorded = dict(state.deadlines)
         if due is not None:
-            self._timer = asyncio.create_task(self._ring(due, _summary(state, due)))
+            ringing = self._ring(due, _summary(state, due))
+            self._timer = asyncio.create_task(ringing)
 
     def _has_new(self, state: RunState) -> bool:
         """Whether a deadline was set or moved since the timer was."""
-        return any(self._recorded.get(unit) != at for unit, at in state.deadlines.items())
+        for unit, at in state.deadlines.items():
+            recorded = self._recorded.get(unit)
+            if recorded != at:
+                return True
+        return False
 
     async def _ring(self, due: int, name: str) -> None:
-        await workflow.sleep(timedelta(milliseconds=max(1, due - milliseconds())), summary=name)
+        pause = max(1, due - milliseconds())
+        await workflow.sleep(timedelta(milliseconds=pause), summary=name)
         self._at = None
         self._wake()
 
 
 def _summary(state: RunState, due: int) -> str:
     """Return what ends at a deadline, for the timeline."""
-    unit = next((unit for unit, at in state.deadlines.items() if at == due), PARK)
+    unit = _first_due(state, due)
     ends = {
         PARK: "the parked run ends",
         OVERTIME: "the run's time is up",
@@ -58,6 +65,14 @@ def _summary(state: RunState, due: int) -> str:
     if unit <= CALLS:
         return f"{state.path(CALLS - unit)} has no more time"
     return ends.get(unit) or f"{state.path(unit)} ends waiting"
+
+
+def _first_due(state: RunState, due: int) -> int:
+    """Return the first unit, or reserved number, whose deadline this is."""
+    for unit, at in state.deadlines.items():
+        if at == due:
+            return unit
+    return PARK
 
 
 def milliseconds() -> int:

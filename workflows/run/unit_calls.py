@@ -50,7 +50,7 @@ def node_call(state: RunState, run: str, plan: str, units: Units, *, asks: bool 
     """Return the call of the activity that runs these units. `common` are fields that all calls of the plan have."""
     unit = units[0]
     takes = contract_of(state, units, asks=asks).takes
-    names = tuple(state.full_path(each) for each in units)
+    names = tuple(map(state.full_path, units))
     common |= {"run": run, "plan": plan, "nodes": names}
     if unit in state.answers:
         return GateNodeCall(**common, answer=state.answers[unit])
@@ -58,24 +58,27 @@ def node_call(state: RunState, run: str, plan: str, units: Units, *, asks: bool 
     # An advance that goes on reads the calls of which its script is told, and nothing else.
     session = state.sessions.get(unit)
     if session is not None and session.has_begun:
-        return takes(**common, **fields_set(**_advance_fields(state, unit, session)))
+        advance = _advance_fields(state, unit, session)
+        return takes(**common, **fields_set(**advance))
 
+    # The outputs that the activity reads, and the nodes behind them.
+    spec = state.spec_of(unit)
+    read: list[int] = []
     if takes is JoinNodeCall:
         # The activity finds the outputs that a join gathers by its manifest.
-        fields: dict[str, Any] = {"refs": {state.path(unit): manifest(state, unit)}}
-        read = [unit]
+        refs = {state.path(unit): manifest(state, unit)}
+        read.append(unit)
     else:
-        fields = {"refs": _outputs_read(state, units)}
-        read = []
-        for each in units:
-            read += _read_by(state, each)
-        read += state.spec_of(unit).inputs
-    fields["repeated"] = _repeated(state, read)
-    fields |= _fields_of_kind(state, unit, takes, asks=asks)
+        refs = _outputs_read(state, units)
+        for member in units:
+            read += _read_by(state, member)
+        read += spec.inputs
+    fields: dict[str, Any] = {"refs": refs, "repeated": _repeated(state, read)}
 
-    spec = state.spec_of(unit)
+    # What only its kind of call has.
+    fields |= _fields_of_kind(state, unit, takes, asks=asks)
     if spec.inputs and spec.kind != "join":
-        fields |= _fields_of_inputs(state, unit, spec, fields["refs"])
+        fields |= _fields_of_inputs(state, unit, spec, refs)
     return takes(**common, **fields_set(**fields))
 
 
@@ -130,41 +133,53 @@ def _fields_of_inputs(state: RunState, unit: int, spec: NodeSpec, refs: dict[str
     fields: dict[str, Any] = {"refs": refs}
     if spec.policy == "settled":
         is_chosen = set(chosen)
-        fields["lost"] = _losses(state, [node for node in spec.inputs if node not in is_chosen])
+        left_out = [node for node in spec.inputs if node not in is_chosen]
+        fields["lost"] = _losses(state, left_out)
     return fields
 
 
 def _advance_fields(state: RunState, program: int, session: Session) -> dict[str, Any]:
     """Return what an advance is given: where its script stands, and the outputs, failures and times of ended calls."""
     calls = session.last.told
-    names = {call: name_of(state, program, call) for call in calls}
     outputs: dict[str, str] = {}
+    ends: dict[str, int] = {}
     failed: list[int] = []
     for call in calls:
+        name = name_of(state, program, call)
+        ends[name] = state.ended_at.get(call, 0)
         if state.status[call] == SUCCEEDED:
-            outputs[names[call]] = state.digest[call] or ""
+            outputs[name] = state.digest[call] or ""
         else:
             failed.append(call)
-    losses = lost(state, failed)
+
+    losses: dict[str, tuple[str, str | None]] = {}
+    for call, loss in lost(state, failed).items():
+        name = name_of(state, program, call)
+        losses[name] = loss
     return {
         "session": session.last.session,
         "repeated": _repeated(state, calls),
         "refs": outputs,
-        "lost": {names[call]: loss for call, loss in losses.items()},
-        "ends": {names[call]: state.ended_at.get(call, 0) for call in calls},
+        "lost": losses,
+        "ends": ends,
     }
 
 
 def _losses(state: RunState, nodes: list[int]) -> dict[str, tuple[str, str | None]]:
     """Return how these nodes have ended without a value, by their paths."""
-    losses = lost(state, nodes)
-    return {state.path(node): loss for node, loss in losses.items()}
+    losses: dict[str, tuple[str, str | None]] = {}
+    for node, loss in lost(state, nodes).items():
+        losses[state.path(node)] = loss
+    return losses
 
 
 def _repeated(state: RunState, read: Iterable[int]) -> tuple[str, ...]:
     """Return the nodes behind these that are in a later generation than their first."""
-    repeated = [node for node in makers(state, list(read)) if state.generation[node] > 1]
-    return tuple(state.full_path(node) for node in repeated)
+    repeated: list[str] = []
+    for node in makers(state, list(read)):
+        if state.generation[node] > 1:
+            repeated.append(state.full_path(node))
+    return tuple(repeated)
 
 
 def _outputs_read(state: RunState, units: Units) -> dict[str, str]:
@@ -178,7 +193,8 @@ def _outputs_read(state: RunState, units: Units) -> dict[str, str]:
         for unit in units:
             read += state.spec_of(unit).needs
 
-    return outputs_of(state, [node for node in read if node not in inside])
+    outside = [node for node in read if node not in inside]
+    return outputs_of(state, outside)
 
 
 def _read_by(state: RunState, unit: int) -> list[int]:

@@ -135,15 +135,22 @@ def _raise_budget(state: RunState, update: RaiseBudget) -> Verdict:
         limits = state.budget.limits
         ceilings = state.budget.ceilings
 
-    lower = [name for name, limit in amounts.items() if limit <= limits.get(name, 0)]
-    if lower:
-        rows = ledger(state.budget)
-        present = ", ".join(f"{name} is {rows[name]['limit']}" for name in lower)
-        return Verdict(rejection=f"the new limit must be higher: {present} already")
-    beyond = [name for name, limit in amounts.items() if limit > ceilings.get(name, limit)]
-    if beyond:
-        highest = ", ".join(f"{name} may be {format_amount(name, ceilings[name])}" for name in beyond)
-        wrong = f"the new limit is too high: {highest} at most, by SENNIT_BUDGET_MAX or SENNIT_QUOTA of the workers"
+    rows = ledger(state.budget)
+    too_low: list[str] = []
+    too_high: list[str] = []
+    for name, limit in amounts.items():
+        if limit <= limits.get(name, 0):
+            present = rows[name]["limit"]
+            too_low.append(f"{name} is {present}")
+        if limit > ceilings.get(name, limit):
+            highest = format_amount(name, ceilings[name])
+            too_high.append(f"{name} may be {highest}")
+    if too_low:
+        listed = ", ".join(too_low)
+        return Verdict(rejection=f"the new limit must be higher: {listed} already")
+    if too_high:
+        listed = ", ".join(too_high)
+        wrong = f"the new limit is too high: {listed} at most, by SENNIT_BUDGET_MAX or SENNIT_QUOTA of the workers"
         return Verdict(rejection=wrong)
     return Verdict(BudgetRaised(amounts), "the limit is raised")
 
@@ -185,11 +192,13 @@ def _retry_all(state: RunState, update: NodeUpdate) -> Verdict:
     if not units:
         return Verdict(rejection="no failed node blocks this run; name the node to run again")
     for unit in units:
-        verdict = judge(state, update.model_copy(update={"node": state.path(unit)}))
+        of_unit = update.model_copy(update={"node": state.path(unit)})
+        verdict = judge(state, of_unit)
         if verdict.event is None:
             return verdict
     first, *more = units
-    return Verdict(RetryRequested(first, tuple(more)), f"{names_of(state, list(units))} run again")
+    names = names_of(state, list(units))
+    return Verdict(RetryRequested(first, tuple(more)), f"{names} run again")
 
 
 def _misfit(spec: NodeSpec, update: NodeUpdate, *, is_in_doubt: bool) -> str | None:
@@ -248,7 +257,8 @@ def _approve(state: RunState, unit: int, update: Approve, waiting: list[int]) ->
         return f"args has {size:,} characters; at most {MAX_GATE_ANSWER_CHARACTERS:,}"
     if update.args and state.kind_of(unit) == "program":
         return "args can be changed of a write only; to change a program, edit its script"
-    if update.args and (unit not in state.questions or waiting != [unit]):
+    is_one_write = unit in state.questions and waiting == [unit]
+    if update.args and not is_one_write:
         return "args can be changed of one write at a time; name the node that makes it"
     token = token_of(state, waiting)
     if token and not update.digest:

@@ -159,7 +159,9 @@ def board(run: ShownRun, *, title: str, notes: Sequence[str] = (), end: RunEnd =
 
 def _counts(run: ShownRun) -> dict[str, int]:
     """Return how many of the counted units have each status, in the order of the legend."""
-    numbers = Counter(_status(run, unit) for unit in run.counted)
+    numbers: Counter[str] = Counter()
+    for unit in run.counted:
+        numbers[_status(run, unit)] += 1
     return {status: numbers[status] for status in _STATUSES if status in numbers}
 
 
@@ -194,7 +196,10 @@ def _answer(end: RunEnd, run: str, detail: _Detail) -> list[str]:
 
 def _answer_lines(text: str, most: int, run: str) -> list[str]:
     """Return the first characters of an answer, and where the whole of a longer one is."""
-    lines = [prose(line, most) for line in clean(text[:most]).splitlines() if line.strip()]
+    lines: list[str] = []
+    for line in clean(text[:most]).splitlines():
+        if line.strip():
+            lines.append(prose(line, most))
     if len(text) > most:
         command = shlex.join(["sennit", "output", run])
         lines.append(f"… the whole: {_code(command)}")
@@ -207,16 +212,19 @@ def log_rows(lines: Sequence[str]) -> list[str]:
     if not lines:
         return []
     rows = ["**log**", ""]
-    if len(lines) > _LOG_ROWS:
-        rows.append(f"- … {len(lines) - _LOG_ROWS:,} lines before these")
-    rows += [f"- {prose(line, 160)}" for line in lines[-_LOG_ROWS:]]
+    earlier = len(lines) - _LOG_ROWS
+    if earlier > 0:
+        rows.append(f"- … {earlier:,} lines before these")
+    for line in lines[-_LOG_ROWS:]:
+        rows.append(f"- {prose(line, 160)}")
     rows.append("")
     return rows
 
 
 def board_without_plan(run: str, title: str, outage: Sequence[BlockedOn], note: str = "") -> str:
     """Return the board of a run that has no plan yet: what it waits for and what to do, or a note on why it waits."""
-    lines = [f"**{prose(title, 200)}**", "", *_questions(outage, run, _DETAILS[0])]
+    lines = [f"**{prose(title, 200)}**", ""]
+    lines += _questions(outage, run, _DETAILS[0])
     if note:
         lines.append(prose(note, 200))
     return "\n".join(lines)
@@ -225,12 +233,14 @@ def board_without_plan(run: str, title: str, outage: Sequence[BlockedOn], note: 
 def sent_bytes(text: str) -> int:
     """Return how many bytes the web UI sends for a text: all but letters, digits and a few signs count thrice."""
     data = text.encode()
-    return len(data) + 2 * len(data.translate(None, _UNRESERVED))
+    escaped = data.translate(None, _UNRESERVED)
+    return len(data) + 2 * len(escaped)
 
 
 def _status(run: ShownRun, unit: int) -> str:
     """Return the status of a unit as people see it. While the run goes on, a unit behind a failed one is blocked."""
-    if run.state.status[unit] == BLOCKED and not run.state.ended:
+    is_blocked = run.state.status[unit] == BLOCKED
+    if is_blocked and not run.state.ended:
         return "blocked"
     return run.status(unit)
 
@@ -238,7 +248,8 @@ def _status(run: ShownRun, unit: int) -> str:
 def _head(run: str, title: str, counts: dict[str, int], shared: int) -> list[str]:
     """Return the title, how many nodes have ended, and where to look. Shared activities tell of ends once a second."""
     total = sum(counts.values())
-    progress = f"{ended_of(counts):,} of {_number_of(total, 'node', 'nodes')} ended"
+    nodes = _number_of(total, "node", "nodes")
+    progress = f"{ended_of(counts):,} of {nodes} ended"
     if shared:
         activities = _number_of(shared, "shared activity", "shared activities")
         progress += f", as {activities} last reported"
@@ -268,7 +279,8 @@ def _quote(run: ShownRun) -> list[str]:
     lines = []
     if run.quote:
         lines.append(prose(f"quote: {run.quote}", 300))
-    lines += [prose(warning, 300) for warning in run_warnings(run.state)]
+    for warning in run_warnings(run.state):
+        lines.append(prose(warning, 300))
     if lines:
         lines.append("")
     return lines
@@ -276,7 +288,9 @@ def _quote(run: ShownRun) -> list[str]:
 
 def _draining(state: RunState) -> list[str]:
     """Return why nothing starts while the run drains, and what it waits for."""
-    names = [f"`{clip_name(name, 20)}`" for name in drain_waits_for(state)[:_NAMED_WHILE_DRAINING]]
+    names: list[str] = []
+    for name in drain_waits_for(state)[:_NAMED_WHILE_DRAINING]:
+        names.append(f"`{clip_name(name, 20)}`")
     if not names:
         return []
     listed = ", ".join(names)
@@ -290,10 +304,13 @@ def _writes(run: ShownRun) -> list[str]:
     """Return what became of writes that were cut off, or of which nobody knows whether they were made."""
     if not run.writes:
         return []
-    named = [f"`{clip_name(line.node, 40)}` {line.status}" for line in run.writes[:MAX_BOARD_WRITES]]
+    named: list[str] = []
+    for line in run.writes[:MAX_BOARD_WRITES]:
+        named.append(f"`{clip_name(line.node, 40)}` {line.status}")
     listed = ", ".join(named)
-    if len(run.writes) > MAX_BOARD_WRITES:
-        listed += f" and {len(run.writes) - MAX_BOARD_WRITES} more"
+    left = len(run.writes) - MAX_BOARD_WRITES
+    if left > 0:
+        listed += f" and {left} more"
     return [f"Writes that were cut off, or are in doubt: {listed}", ""]
 
 
@@ -301,16 +318,23 @@ def _questions(blocked: Sequence[BlockedOn], run: str, detail: _Detail) -> list[
     """Return what the run asks and how to answer. The page keeps line breaks inside a paragraph."""
     lines: list[str] = []
     for item in blocked[: detail.questions]:
-        asks = f"{prose(item.node, 60)} {_ASKS.get(item.why, 'failed')}".strip()
-        lines.append(f"**{asks}:** {prose(item.question, 300)}")
+        # The question, and the values that it is about.
+        why = _ASKS.get(item.why, "failed")
+        asks = f"{prose(item.node, 60)} {why}".strip()
+        question = prose(item.question, 300)
+        lines.append(f"**{asks}:** {question}")
         lines += _block(item.shown, detail.shown, item.run or run)
+
+        # The ways to answer it.
         if item.run:
             lines.append(f"→ in the {_run_link(item.run)}:")
-        lines.append(f"→ Send an Update: `{item.update}` with {_code(json.dumps(item.example, ensure_ascii=False))}")
+        example = json.dumps(item.example, ensure_ascii=False)
+        lines.append(f"→ Send an Update: `{item.update}` with {_code(example)}")
         lines += _alternatives(item)
         lines += [f"→ in a shell: {_code(item.command)}", ""]
-    if len(blocked) > detail.questions:
-        lines += [f"and {len(blocked) - detail.questions} more: the query `plan` lists them all.", ""]
+    left = len(blocked) - detail.questions
+    if left > 0:
+        lines += [f"and {left} more: the query `plan` lists them all.", ""]
     return lines
 
 
@@ -325,7 +349,8 @@ def _run_link(run: str) -> str:
 
 def _alternatives(item: BlockedOn) -> list[str]:
     """Return what else a person may send, each with what it takes."""
-    arguments: dict[str, JsonValue] = {"node": item.node.rpartition(".")[2]}
+    name = item.node.rpartition(".")[2]
+    arguments: dict[str, JsonValue] = {"node": name}
     if not item.node:
         arguments = {**item.example, "reason": "…"}
     example = _code(json.dumps(arguments, ensure_ascii=False))
@@ -355,7 +380,8 @@ def _block(text: str, most: int, run: str, command: str = "status") -> list[str]
 
 def _fence(text: str, least: int) -> str:
     """Return backticks that end a code after this text: more than it has in a row, and at least so many."""
-    longest = max(map(len, re.findall("`+", text)), default=0)
+    runs = re.findall("`+", text)
+    longest = max(map(len, runs), default=0)
     return "`" * max(least, longest + 1)
 
 
@@ -382,8 +408,10 @@ def _groups_text(graph: Graph, shown: Sequence[int], diagram: Diagram, statuses:
     """Return the groups or layers as text. The empty lines make the block Markdown although tags stand around it."""
     if not statuses:
         return []
-    specs = [graph.specs[node] for node in shown]
-    names = [spec.call_site or spec.id for spec in specs]
+    names: list[str] = []
+    for node in shown:
+        spec = graph.specs[node]
+        names.append(spec.call_site or spec.id)
     text = "\n".join(row_lines(diagram.rows, names, statuses))
     block = _block(text, MAX_ROWS_CHARACTERS, run)
     title = "groups"
@@ -407,7 +435,8 @@ def _diagram_of(state: RunState) -> tuple[list[int], Diagram]:
     sketch: _Sketch | None = graph.sketch
     if sketch is None or sketch.count != len(graph.specs):
         shown, sources = flow_of(graph, state.sessions)
-        sketch = _Sketch(len(graph.specs), shown, Diagram(arrange(sources), _drawn_nodes(graph, shown)))
+        diagram = Diagram(arrange(sources), _drawn_nodes(graph, shown))
+        sketch = _Sketch(len(graph.specs), shown, diagram)
         graph.sketch = sketch
     return sketch.shown, sketch.diagram
 
@@ -421,7 +450,8 @@ def _drawn_nodes(graph: Graph, shown: Sequence[int]) -> list[Node]:
         dotted: tuple[int, ...] = ()
         if spec.successor in places:
             dotted = (places[spec.successor],)
-        nodes.append(Node(short_name(spec), plain(_what(spec.summary), 60), dotted, groups[node]))
+        description = plain(_what(spec.summary), 60)
+        nodes.append(Node(short_name(spec), description, dotted, groups[node]))
     return nodes
 
 
@@ -443,7 +473,10 @@ def _marks(state: RunState, shown: Sequence[int], statuses: Sequence[str], detai
         share = 0.0
         items = state.values(node)
         if items:
-            ended = sum(state.status[item] in ENDED for item in items)
+            ended = 0
+            for item in items:
+                if state.status[item] in ENDED:
+                    ended += 1
             share = ended / len(items)
             if state.status[node] == EXPANDED:
                 note = f"{ended}/{len(items)}"
@@ -452,8 +485,11 @@ def _marks(state: RunState, shown: Sequence[int], statuses: Sequence[str], detai
 
 
 def _title(state: RunState, node: int, status: str) -> str:
-    parts = [state.graph.specs[node].summary, status, _time(state, node), error_of(state, node) or ""]
-    return plain(" · ".join(filter(None, parts)), 200)
+    summary = state.graph.specs[node].summary
+    time = _time(state, node)
+    error = error_of(state, node)
+    parts = filter(None, (summary, status, time, error))
+    return plain(" · ".join(parts), 200)
 
 
 def _what(summary: str) -> str:
@@ -505,7 +541,8 @@ def _rows(run: ShownRun) -> list[_Row]:
 
 
 def _table(run: ShownRun, rows: Sequence[_Row], detail: _Detail) -> list[str]:
-    shown = [row for row in rows if row.status in detail.statuses][: detail.rows]
+    listed = [row for row in rows if row.status in detail.statuses]
+    shown = listed[: detail.rows]
     if not shown:
         return []
     lines = [f"| node | {_SPACE}status | {_SPACE}time{_SPACE} | |", "|:--|:--|--:|:--|"]
@@ -520,7 +557,8 @@ def _table(run: ShownRun, rows: Sequence[_Row], detail: _Detail) -> list[str]:
 
 
 def _row(run: ShownRun, row: _Row) -> str:
-    name = f"`{clip_name(run.state.path(row.unit), 20)}`"
+    path = run.state.path(row.unit)
+    name = f"`{clip_name(path, 20)}`"
     if row.more:
         name += f" +{row.more:,}"
     time = _time(run.state, row.unit)
@@ -546,13 +584,17 @@ def _note(run: ShownRun, row: _Row) -> str:
         return spec.call_site
     if state.is_item(row.unit):
         return ""
-    return " · ".join([*_budget_of(state, row.unit), _what(spec.summary)])
+    parts = _budget_of(state, row.unit)
+    parts.append(_what(spec.summary))
+    return " · ".join(parts)
 
 
 def _budget_of(state: RunState, unit: int) -> list[str]:
     """Return what a task with a budget of its own has spent of each limit."""
-    rows = ledger_of(state, unit)
-    return [f"{name} {row['spent']:,} of {row['limit']:,}" for name, row in rows.items()]
+    spent: list[str] = []
+    for name, row in ledger_of(state, unit).items():
+        spent.append(f"{name} {row['spent']:,} of {row['limit']:,}")
+    return spent
 
 
 def _items_of(run: ShownRun, node: int) -> str:
@@ -560,20 +602,30 @@ def _items_of(run: ShownRun, node: int) -> str:
     if run.state.status[node] != EXPANDED:
         return ""
     items = run.state.values(node)
-    numbers = Counter(run.status(item) for item in items)
-    parts = [f"{numbers[status]:,} {status}" for status in _STATUSES if status in numbers]
+    numbers: Counter[str] = Counter()
+    for item in items:
+        numbers[run.status(item)] += 1
+    parts: list[str] = []
+    for status in _STATUSES:
+        if status in numbers:
+            parts.append(f"{numbers[status]:,} {status}")
     listed = ", ".join(parts)
-    return f"{len(items):,} items: {listed}{_bound_of(run.state, node)}"
+    bound = _bound_of(run.state, node)
+    return f"{len(items):,} items: {listed}{bound}"
 
 
 def _bound_of(state: RunState, node: int) -> str:
     """Return what keeps most of the items of a map from starting that could start, "" where nothing does."""
-    waits = Counter(state.waits.open[item][0] for item in state.items[node] if item in state.waits.open)
+    waits: Counter[str] = Counter()
+    for item in state.items[node]:
+        if item in state.waits.open:
+            cause, _ = state.waits.open[item]
+            waits[cause] += 1
     del waits["dependency"]
     if not waits:
         return ""
-    cause, count = waits.most_common(1)[0]
-    return f"; {count:,} wait for {_BOUNDS[cause]}"
+    bound, count = waits.most_common(1)[0]
+    return f"; {count:,} wait for {_BOUNDS[bound]}"
 
 
 def prose(text: str, most: int, *, word: int = 30) -> str:
@@ -581,7 +633,8 @@ def prose(text: str, most: int, *, word: int = 30) -> str:
 
     The line may break inside words of `word` letters and more, so that nothing gets wider than the screen.
     """
-    line = re.sub(rf"\S{{{word},}}", _with_breaks, plain(text, most))
+    long_word = rf"\S{{{word},}}"
+    line = re.sub(long_word, _with_breaks, plain(text, most))
     escaped = _MARKUP.sub(_as_entities, line).replace(_BREAK, "<wbr>")
     directions = map(unicodedata.bidirectional, line)
     if any(direction in ("R", "AL") for direction in directions):

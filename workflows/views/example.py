@@ -30,7 +30,10 @@ def full_example(schema: dict[str, JsonValue] | None) -> dict[str, JsonValue]:
     """Return an object that fits the schema and has optional fields too, in the schema's order; an empty one if the
     schema has none, or is of no object, or such a value is not found.
     """
-    if schema is None or resolve(schema, definitions(schema)).get("type") != "object":
+    if schema is None:
+        return {}
+    resolved = resolve(schema, definitions(schema))
+    if resolved.get("type") != "object":
         return {}
     full = _example(schema, _OPTIONAL_LEVELS)
     if not isinstance(full, dict) or full == example_value(schema):
@@ -39,8 +42,9 @@ def full_example(schema: dict[str, JsonValue] | None) -> dict[str, JsonValue]:
 
 
 def _example(schema: dict[str, JsonValue] | None, optional: int) -> JsonValue:
+    room = iter(range(_VALUES))
     try:
-        value: JsonValue = _value(schema or {}, definitions(schema), 0, iter(range(_VALUES)), optional)
+        value: JsonValue = _value(schema or {}, definitions(schema), 0, room, optional)
     except StopIteration:
         return PLACEHOLDER
     if not _fits(value, schema or {}):
@@ -59,8 +63,9 @@ def _value(schema: Any, defs: dict[str, Any], level: int, room: Iterator[int], o
     next(room)
     schema = resolve(schema, defs)
     for keyword in ("enum", "examples"):
-        if isinstance(schema.get(keyword), list) and schema[keyword]:
-            return schema[keyword][0]
+        values = schema.get(keyword)
+        if isinstance(values, list) and values:
+            return values[0]
     for keyword in ("const", "default"):
         if keyword in schema:
             return schema[keyword]
@@ -74,7 +79,8 @@ def _value(schema: Any, defs: dict[str, Any], level: int, room: Iterator[int], o
     if isinstance(kind, list) and kind:
         kind = kind[0]
     if kind == "array":
-        item = _value(schema.get("items", {}), defs, level + 1, room, optional)
+        items = schema.get("items", {})
+        item = _value(items, defs, level + 1, room, optional)
         count = 0 if is_deepest else schema.get("minItems", 0)
         return [item] * min(count, _ITEMS)
     if kind != "object":
@@ -88,7 +94,8 @@ def _value(schema: Any, defs: dict[str, Any], level: int, room: Iterator[int], o
         names += schema.get("required", [])
     fields: dict[str, Any] = {}
     for name in dict.fromkeys(names):
-        fields[name] = _value(properties.get(name, {}), defs, level + 1, room, optional)
+        of_field = properties.get(name, {})
+        fields[name] = _value(of_field, defs, level + 1, room, optional)
     return fields
 
 
@@ -125,5 +132,7 @@ def _number(schema: dict[str, Any], usual: float) -> float:
 
 
 def _text(schema: dict[str, Any]) -> str:
-    least, most = schema.get("minLength", 0), schema.get("maxLength", len(_TEXT))
-    return _TEXT.ljust(min(least, 1_000), ".")[: max(most, least)]
+    least = schema.get("minLength", 0)
+    most = schema.get("maxLength", len(_TEXT))
+    text = _TEXT.ljust(min(least, 1_000), ".")
+    return text[: max(most, least)]

@@ -35,7 +35,8 @@ def record_of(
     units = state.units()
     places = {unit: place for place, unit in enumerate(units)}
     advances = _advance_places(state, len(units) + 2 * len(state.items))
-    parts = _unit_parts(state, units, places, advances) + _map_parts(state, places)
+    parts = _unit_parts(state, units, places, advances)
+    parts += _map_parts(state, places)
     parts += _advance_parts(state, places, advances)
     if any(planning):
         parts.append(Part(PLANNER, "container", branch=PLANNER, used=planning))
@@ -43,7 +44,8 @@ def record_of(
     for cause, millis in state.waits.total.items():
         waited[str(cause)] = millis
     asked = tuple(state.waits.asked_until(state.now))
-    return Record(tuple(parts), state.window, waited, asked, speculated), units
+    record = Record(tuple(parts), state.window, waited, asked, speculated)
+    return record, units
 
 
 def _unit_parts(
@@ -52,13 +54,17 @@ def _unit_parts(
     """Return a part for each unit, with the places of the parts that it comes after."""
     # A map has two parts of its own, behind those of the units (see `_map_parts`), and each advance of a script has one
     # behind those (see `_advance_parts`).
-    openings = {node: len(units) + number for number, node in enumerate(state.items)}
-    closings = {node: opening + len(openings) for node, opening in openings.items()}
+    openings: dict[int, int] = {}
+    closings: dict[int, int] = {}
+    for place, node in enumerate(state.items, len(units)):
+        openings[node] = place
+        closings[node] = place + len(state.items)
     calls_in_place = _calls_in_place(state)
     parts = []
     for unit in units:
-        predecessors = dict.fromkeys([*_after(state, unit), *calls_in_place.get(unit, [])])
-        after = _places_of(predecessors, places)
+        predecessors = _after(state, unit)
+        predecessors += calls_in_place.get(unit, [])
+        after = _places_of(dict.fromkeys(predecessors), places)
         if state.is_item(unit):
             after.append(openings[state.node_of(unit)])
         advance = _advance_before(state, unit)
@@ -78,10 +84,11 @@ def _map_parts(state: RunState, places: Mapping[int, int]) -> list[Part]:
     openings = []
     closings = []
     for node in state.items:
-        sources = _ends_of(state.graph, state.graph.deps[node])
-        openings.append(Part(state.path(node), "container", after=tuple(_places_of(sources, places))))
-        values = state.values(node)
-        closings.append(Part(state.path(node), "container", after=tuple(_places_of(values, places))))
+        name = state.path(node)
+        sources = _places_of(_ends_of(state.graph, state.graph.deps[node]), places)
+        openings.append(Part(name, "container", after=tuple(sources)))
+        values = _places_of(state.values(node), places)
+        closings.append(Part(name, "container", after=tuple(values)))
     return openings + closings
 
 
@@ -100,10 +107,12 @@ def _advance_parts(state: RunState, places: Mapping[int, int], advances: Mapping
     """
     parts = []
     for program, number in advances:
-        after = _places_of(dict.fromkeys(_told_before(state, program, number)), places)
+        told = dict.fromkeys(_told_before(state, program, number))
+        after = _places_of(told, places)
         if number:
             after.append(advances[program, number - 1])
-        parts.append(Part(state.path(program), "container", after=tuple(after)))
+        name = state.path(program)
+        parts.append(Part(name, "container", after=tuple(after)))
     return parts
 
 
@@ -147,7 +156,8 @@ def span_of(state: RunState, unit: int) -> tuple[int, int]:
     heard of its end. A call that was tried again counts from its first start.
     """
     if state.status[unit] == RUNNING:
-        return state.started[unit], max(state.now, state.started[unit])
+        began = state.started[unit]
+        return began, max(state.now, began)
     known = state.spans.get(unit)
     if known is not None:
         return known
@@ -162,11 +172,13 @@ def own_error(state: RunState, unit: int) -> str:
     note = state.notes.get(unit)
     if note is None or state.status[unit] not in ENDED or unit in state.inherited_failure:
         return ""
-    is_no_failure = note[0] in (*NO_FAILURES, *_INHERITED) or is_replaced(state, state.node_of(unit))
-    was_stopped = note[0] == "Cancelled" and state.status[unit] != FAILED
-    if is_no_failure or was_stopped:
+    kind = note[0]
+    if kind in (*NO_FAILURES, *_INHERITED):
         return ""
-    return note[0]
+    was_stopped = kind == "Cancelled" and state.status[unit] != FAILED
+    if was_stopped or is_replaced(state, state.node_of(unit)):
+        return ""
+    return kind
 
 
 def branch_of(state: RunState, unit: int) -> str:
@@ -253,7 +265,8 @@ def _told_before(state: RunState, program: int, number: int) -> list[int]:
     if not number:
         return _ends_of(state.graph, state.graph.deps[program])
     session = state.sessions[program]
-    return [*session.told_at_begin(number), *session.advances[number - 1].told]
+    made_before = session.advances[number - 1].told
+    return [*session.told_at_begin(number), *made_before]
 
 
 def _calls_in_place(state: RunState) -> dict[int, list[int]]:
@@ -290,8 +303,10 @@ def _heard_of(state: RunState, made: Sequence[int], in_place: Sequence[int]) -> 
     calls: dict[int, _CallInPlace] = {}
     for node in (*made, *in_place):
         began, end = span_of(state, node)
-        calls[node] = _CallInPlace(node, _task_of(state.graph, node), began, end)
-    ended = sorted((calls[node] for node in in_place), key=lambda call: call.ended)
+        task = _task_of(state.graph, node)
+        calls[node] = _CallInPlace(node, task, began, end)
+    ended = [calls[node] for node in in_place]
+    ended.sort(key=lambda call: call.ended)
     ends = [call.ended for call in ended]
 
     heard: dict[int, list[int]] = {}
@@ -302,16 +317,18 @@ def _heard_of(state: RunState, made: Sequence[int], in_place: Sequence[int]) -> 
         latest_began: dict[str, int] = {}
         ended_before = ended[: bisect_right(ends, call.began)]
         for earlier in reversed(ended_before[-MAX_HEARD_CALLS:]):
-            is_latest = earlier.ended > latest_began.get(earlier.task, -1)
+            began_before = latest_began.get(earlier.task, -1)
+            is_latest = earlier.ended > began_before
             if earlier.node != node and is_latest and _is_related(earlier.task, call.task):
                 heard[node].append(earlier.node)
-                latest_began[earlier.task] = max(latest_began.get(earlier.task, -1), earlier.began)
+                latest_began[earlier.task] = max(began_before, earlier.began)
     return heard
 
 
 def _task_of(graph: Graph, node: int) -> str:
     """Return the task of a program that has made a call: `look#3/`, "" for the script itself."""
-    task, slash, _ = path_and_line(graph.specs[node])[0].rpartition("/")
+    path, _ = path_and_line(graph.specs[node])
+    task, slash, _ = path.rpartition("/")
     return task + slash
 
 

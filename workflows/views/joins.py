@@ -17,10 +17,13 @@ def joined(state: RunState, replies: MutableMapping[int, NodeReply]) -> dict[int
     """
     found: dict[int, NodeReply] = {}
     for unit in sorted(state.status.touched):
-        is_closed = state.status[unit] == SUCCEEDED and _is_gathered(state, unit)
-        if is_closed and (unit not in replies or replies[unit].ref != state.digest[unit]):
+        if state.status[unit] != SUCCEEDED or not _is_gathered(state, unit):
+            continue
+        ref = state.digest[unit]
+        is_known = unit in replies and replies[unit].ref == ref
+        if not is_known:
             preview = _preview(state, unit, ChainMap(found, replies))
-            found[unit] = NodeReply(ref=state.digest[unit], size=state.size[unit], preview=preview, attempt=0)
+            found[unit] = NodeReply(ref=ref, size=state.size[unit], preview=preview, attempt=0)
     return found
 
 

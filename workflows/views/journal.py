@@ -115,7 +115,8 @@ class Journal:
         """Add an event, of this moment unless it is given. Fields that are empty are left out."""
         moment = moment or self._clock()
         details = {name: value for name, value in fields.items() if value not in ("", None, 0)}
-        self._entries.append(_Entry(self.next, moment, kind, details))
+        entry = _Entry(self.next, moment, kind, details)
+        self._entries.append(entry)
         self.next += 1
 
     def restore(self, state: RunState) -> None:
@@ -145,7 +146,8 @@ class Journal:
             has_changed = self._noted.get(unit) != standing
             self._noted[unit] = standing
             if has_changed or _starts_again(state, unit):
-                self._note_status(state, unit, (reply, replies.get(unit)), moment)
+                known = (reply, replies.get(unit))
+                self._note_status(state, unit, known, moment)
 
     def _note_plan(self, graph: Graph) -> None:
         """Note a plan that is new, and nodes that were added to the one there was."""
@@ -156,7 +158,8 @@ class Journal:
             self.note("planned", nodes=len(graph.specs), status=status)
             self._noted.clear()
         elif len(graph.specs) > self._nodes:
-            self.note("planned", nodes=len(graph.specs) - self._nodes)
+            added = len(graph.specs) - self._nodes
+            self.note("planned", nodes=added)
         self._graph = graph
         self._nodes = len(graph.specs)
 
@@ -185,7 +188,8 @@ class Journal:
         """
         open_now: dict[tuple[str, str, str], None] = {}
         for item in items:
-            key = item.node, item.why, str(item.example.get("digest", ""))
+            digest = str(item.example.get("digest", ""))
+            key = (item.node, item.why, digest)
             open_now[key] = None
             if key not in self._asked:
                 self.note("asked", node=item.node, text=item.question, asks=item)
@@ -208,9 +212,11 @@ class Journal:
         """Note that a rule of the operator has decided about a write, if it has: in the place of a person."""
         approval = state.approved.get(unit)
         update = ""
-        if question.ruling == "allow" and approval is not None and approval.rule == question.rule:
+        is_by_rule = approval is not None and approval.rule == question.rule
+        is_rejected = state.notes.get(unit, ("",))[0] == REJECTED
+        if question.ruling == "allow" and is_by_rule:
             update = "approve"
-        elif question.ruling == "refuse" and state.notes.get(unit, ("",))[0] == REJECTED:
+        elif question.ruling == "refuse" and is_rejected:
             update = "reject"
         if update:
             self.note(
@@ -240,7 +246,8 @@ class Journal:
         events: list[RunEvent] = []
         size = 0
         for entry in self._entries[start:end]:
-            event = RunEvent(number=entry.number, at=entry.moment.at / 1000, kind=entry.kind, **entry.fields)
+            at = entry.moment.at / 1000
+            event = RunEvent(number=entry.number, at=at, kind=entry.kind, **entry.fields)
             size += message_bytes(event, exclude_defaults=True)
             if events and size > PAGE_BYTES:
                 break
@@ -278,4 +285,6 @@ def _status_of(state: RunState, unit: int) -> str:
 
 def _starts_again(state: RunState, unit: int) -> bool:
     """Whether a unit runs that was made pending in the same step, for another reason than to put a map together."""
-    return state.status[unit] == RUNNING and state.status.touched[unit] and unit not in state.items
+    if state.status[unit] != RUNNING or unit in state.items:
+        return False
+    return state.status.touched[unit]

@@ -36,7 +36,8 @@ class RunMetrics:
         state = shown.state
         ends: Counter[tuple[str, str]] = Counter()
         for unit in shown.units:
-            ends[_kind_of(state, unit), STATUS_NAMES[state.status[unit]]] += 1
+            last = STATUS_NAMES[state.status[unit]]
+            ends[_kind_of(state, unit), last] += 1
         for (kind, last), count in ends.items():
             nodes.add(count, {"kind": kind, "status": last})
 
@@ -47,19 +48,22 @@ class RunMetrics:
         if not figures.calls and not figures.subagents:
             return
         meter = workflow.metric_meter()
-        for name, millis in (
-            ("makespan", figures.makespan_ms),
-            ("critical_path", figures.critical_path_ms),
-            ("sequential", figures.sequential_ms),
-        ):
+        durations = {
+            "makespan": figures.makespan_ms,
+            "critical_path": figures.critical_path_ms,
+            "sequential": figures.sequential_ms,
+        }
+        for name, millis in durations.items():
             about = f"Seconds of the {name.replace('_', ' ')} time of runs that have ended"
-            meter.create_histogram_float(f"sennit_run_{name}_seconds", about).record(millis / 1000)
-        for name, ratio in (
-            ("speed_up", figures.speed_up),
-            ("parallel_ratio", figures.parallel_ratio),
-            ("mean_width", figures.mean_width),
-            ("utilisation", figures.utilisation),
-        ):
+            histogram = meter.create_histogram_float(f"sennit_run_{name}_seconds", about)
+            histogram.record(millis / 1000)
+        ratios = {
+            "speed_up": figures.speed_up,
+            "parallel_ratio": figures.parallel_ratio,
+            "mean_width": figures.mean_width,
+            "utilisation": figures.utilisation,
+        }
+        for name, ratio in ratios.items():
             if ratio is not None:
                 about = f"The {name.replace('_', ' ')} of runs that have ended"
                 meter.create_histogram_float(f"sennit_run_{name}", about).record(ratio)

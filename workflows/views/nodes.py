@@ -35,7 +35,8 @@ def status_of(state: RunState, unit: int, caught: Container[int] = ()) -> str:
 
 def error_of(state: RunState, unit: int) -> str | None:
     """Return why a unit did not succeed, or did so only by its fallback; or None."""
-    note, status = state.notes.get(unit), STATUS_NAMES[state.status[unit]]
+    note = state.notes.get(unit)
+    status = STATUS_NAMES[state.status[unit]]
     if note is None or status not in ("succeeded", "failed", "skipped", "cancelled"):
         return None
     # What was done about it stands behind the error, and is never cut.
@@ -48,7 +49,8 @@ def error_of(state: RunState, unit: int) -> str | None:
     effect = effect_text(state, unit)
     if effect and kind != UNKNOWN_OUTCOME:
         tail += f"; {effect}"
-    return cut(f"{kind}: {message}", MAX_ERROR_CHARACTERS - len(tail)) + tail
+    room = MAX_ERROR_CHARACTERS - len(tail)
+    return cut(f"{kind}: {message}", room) + tail
 
 
 def error_at_place(state: RunState, unit: int) -> str:
@@ -63,7 +65,8 @@ def shown_summary(spec: NodeSpec) -> str:
     """Return what a node does, id first; of a program's call what stands behind its id and its call site."""
     if not spec.call_site:
         return spec.summary
-    return spec.summary.partition(" ")[2].removeprefix(spec.call_site).lstrip()
+    text = spec.summary.partition(" ")[2]
+    return text.removeprefix(spec.call_site).lstrip()
 
 
 def usage_by_unit(state: RunState) -> dict[int, Usage]:
@@ -73,7 +76,8 @@ def usage_by_unit(state: RunState) -> dict[int, Usage]:
     for unit, used in state.used.items():
         holder = unit
         while holder >= 0:
-            found[holder] = found.get(holder, NO_USAGE).plus(used)
+            used_so_far = found.get(holder, NO_USAGE)
+            found[holder] = used_so_far.plus(used)
             holder = _holder_of(state, tasks, holder)
     return found
 
@@ -83,7 +87,8 @@ def _holder_of(state: RunState, tasks: Mapping[int, dict[str, int]], unit: int) 
     if state.is_item(unit):
         return state.node_of(unit)
     spec = state.graph.specs[unit]
-    if spec.maker < 0 or state.graph.specs[spec.maker].kind != "program":
+    is_of_program = spec.maker >= 0 and state.graph.specs[spec.maker].kind == "program"
+    if not is_of_program:
         return spec.maker
     program = state.graph.program_of(unit)
     path, _ = path_and_line(spec)
@@ -113,15 +118,16 @@ def fields_of(state: RunState, unit: int, caught: Container[int], usage: Usage =
         "answered": is_answered(state, unit),
         "approved": _approved(state, unit),
     }
-    return fields | {name: value for name, value in unusual.items() if value}
+    shown = {name: value for name, value in unusual.items() if value}
+    return fields | shown
 
 
 def millis_of(state: RunState, unit: int) -> int | None:
     """Return how long a unit took: a map from the start of its first item. None if nothing has been called."""
-    has_items = state.kind_of(unit) == "map" and state.status[unit] == SUCCEEDED
-    if not (state.attempts[unit] or has_items):
-        return None
-    return state.millis[unit]
+    is_gathered = state.kind_of(unit) == "map" and state.status[unit] == SUCCEEDED
+    if state.attempts[unit] or is_gathered:
+        return state.millis[unit]
+    return None
 
 
 def is_answered(state: RunState, unit: int) -> bool:
@@ -152,7 +158,8 @@ def view_of(
     `caught` are the failures that scripts have handled, and `usage` is what the unit has used.
     """
     # An item of a chain needs the call before it in its chain; any other unit needs its inputs.
-    spec, ref = state.spec_of(unit), state.digest[unit]
+    spec = state.spec_of(unit)
+    ref = state.digest[unit] or ""
     needs = list(spec.inputs)
     if state.is_item(unit) and state.before(unit) >= 0:
         needs = [state.before(unit)]
@@ -170,7 +177,7 @@ def view_of(
         summary=shown_summary(spec),
         needs=tuple(map(state.path, needs)),
         preview=preview,
-        ref=cut(ref or "", MAX_SHOWN_REFERENCE_CHARACTERS) or None,
+        ref=cut(ref, MAX_SHOWN_REFERENCE_CHARACTERS) or None,
     )
 
 
@@ -178,7 +185,8 @@ def drain_waits_for(state: RunState) -> tuple[str, ...]:
     """Return the first running nodes of a run that drains, before it continues as new; none of any other run."""
     if not state.draining:
         return ()
-    return tuple(map(state.path, islice(state.units_in(RUNNING), MAX_BLOCKED)))
+    running = islice(state.units_in(RUNNING), MAX_BLOCKED)
+    return tuple(map(state.path, running))
 
 
 def visible_units(state: RunState) -> list[int]:

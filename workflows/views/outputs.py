@@ -42,14 +42,17 @@ def output_places(state: RunState, names: Sequence[str], answer: str, plan: str)
         else:  # one hint is enough, and to look for many would keep the run from its work
             hint = ""
             if not unknown:
-                hint = nearest_or_known(name, [state.path(unit) for unit in visible_units(state)])
+                paths = [state.path(shown) for shown in visible_units(state)]
+                hint = nearest_or_known(name, paths)
             unknown += 1
-            places.append(_none(NO_SUCH_NODE, f"there is no node {format_name(name)}{hint}"))
+            message = f"there is no node {format_name(name)}{hint}"
+            places.append(_none(NO_SUCH_NODE, message))
     return tuple(places)
 
 
 def _place(state: RunState, unit: int, name: str) -> OutputPlace:
-    ref, status = state.digest[unit], state.status[unit]
+    ref = state.digest[unit]
+    status = state.status[unit]
     word = "blocked"
     if status != BLOCKED:
         word = STATUS_NAMES[status]

@@ -57,8 +57,8 @@ def blocked_on(state: RunState, run: str, children: Mapping[int, SubagentView]) 
             found.append(_budget(state, state.budget, waiting, run))
     elif state.on_failure == "park":
         # No other node sees a write in doubt before a person has decided, so the run asks although it goes on.
-        doubts = state.units_in(IN_DOUBT)
-        found += [_failed(state, unit, run) for unit in islice(doubts, MAX_BLOCKED)]
+        for unit in islice(state.units_in(IN_DOUBT), MAX_BLOCKED):
+            found.append(_failed(state, unit, run))
     return (*found, *islice(_passed_on(children), MAX_PASSED_ON))
 
 
@@ -75,7 +75,8 @@ def _waiting_units(state: RunState, run: str) -> list[BlockedOn]:
             members |= dict.fromkeys(units)
             found.append(_together(state, node, units, run))
     waiting.sort(key=lambda unit: unit in members)
-    found += [_waiting(state, unit, run) for unit in waiting[:MAX_BLOCKED]]
+    for unit in waiting[:MAX_BLOCKED]:
+        found.append(_waiting(state, unit, run))
     return found
 
 
@@ -94,9 +95,10 @@ def _waiting(state: RunState, unit: int, run: str) -> BlockedOn:
     spec = state.spec_of(unit)
     if spec.kind == "gate":
         return _gate(state, unit, run)
-    question = state.questions.get(unit, Question(""))
+    path = state.path(unit)
     asks = f"may this run? {spec.summary}"
-    asked = _approval(state.path(unit), asks, run, shown=question.text, token=question.token())
+    question = state.questions.get(unit, Question(""))
+    asked = _approval(path, asks, run, shown=question.text, token=question.token())
     return asked.model_copy(update={"arguments": question.arguments})
 
 
@@ -193,13 +195,17 @@ def _together(state: RunState, node: int, units: list[int], run: str) -> Blocked
     lines = []
     for unit in units[:MAX_BLOCKED]:
         asked = state.questions.get(unit, Question(""))
-        lines.append(f"{state.path(unit)}  {one_line(asked.text, MAX_LINE_CHARACTERS)}")
-    if len(units) > MAX_BLOCKED:
+        line = one_line(asked.text, MAX_LINE_CHARACTERS)
+        lines.append(f"{state.path(unit)}  {line}")
+    left = len(units) - MAX_BLOCKED
+    if left > 0:
         command = shlex.join(["sennit", "status", run])
-        lines.append(f"and {len(units) - MAX_BLOCKED} more; read them all: {command}")
-    question = f"may these {len(units)} run? {state.graph.specs[node].summary}"
+        lines.append(f"and {left} more; read them all: {command}")
+    path = state.path(node)
+    summary = state.graph.specs[node].summary
+    question = f"may these {len(units)} run? {summary}"
     token = token_of(state, units)
-    together = _approval(state.path(node), question, run, shown="\n".join(lines), token=token)
+    together = _approval(path, question, run, shown="\n".join(lines), token=token)
     return together.model_copy(update={"parts": len(units)})
 
 
@@ -217,20 +223,26 @@ def _failed(state: RunState, unit: int, run: str) -> BlockedOn:
 
     # A map would run all of its items again: the first that failed is run again in its place.
     again = unit
-    items = [item for item in state.items.get(unit, ()) if state.status[item] == FAILED]
+    items: list[int] = []
+    for item in state.items.get(unit, ()):
+        if state.status[item] == FAILED:
+            items.append(item)
     if items:
         again = items[0]
-        count = len(state.items[unit]) // state.graph.specs[state.node_of(unit)].per_item
+        per_item = state.graph.specs[state.node_of(unit)].per_item
+        count = len(state.items[unit]) // per_item
         names = format_names(map(state.path, items), MAX_NAMED_ITEMS)
         error = f"{len(items):,} of {count:,} items failed, {names}: {error}"
     if NEXT_TRY in state.deadlines and unit in outages(state):
         error += f"; {tried_again_at(state.deadlines[NEXT_TRY])}"
-    if state.kind_of(unit) == "program" and state.notes.get(unit, ("",))[0] == PROGRAM_FAILED:
+    kind = state.notes.get(unit, ("",))[0]
+    if state.kind_of(unit) == "program" and kind == PROGRAM_FAILED:
         return _script_error(state, unit, run, error)
 
     # A person who repeats a write must say so.
-    example: dict[str, JsonValue] = {"node": state.path(again)}
-    command = ["sennit", "retry", run, state.path(again)]
+    path = state.path(again)
+    example: dict[str, JsonValue] = {"node": path}
+    command = ["sennit", "retry", run, path]
     writes = repeated(state, again)
     if writes:
         error += f"; to run it again may repeat what {names_of(state, writes)} wrote"
@@ -252,8 +264,8 @@ def _script_error(state: RunState, unit: int, run: str, error: str) -> BlockedOn
     graph = state.graph
     name = state.path(graph.program_of(state.node_of(unit)))
     command = ["sennit", "edit", run, "FILE.py"]
-    programs = sum(spec.is_program for spec in graph.specs)
-    if programs > 1:
+    programs = [spec for spec in graph.specs if spec.is_program]
+    if len(programs) > 1:
         command += ["--node", name]
     return BlockedOn(
         node=name,
@@ -287,17 +299,23 @@ def _budget(state: RunState, budget: Budget, waiting: list[int], run: str) -> Bl
     exceeded = budget.short()
     missing = shortage(state, waiting)
     names = list(exceeded)
-    if not names:
-        names = ["calls"] if missing else list(budget.limits)
+    if not names and missing:
+        names = ["calls"]
+    elif not names:
+        names = list(budget.limits)
 
     ready = "1 node is ready and waits"
     if len(waiting) != 1:
         ready = f"{len(waiting)} nodes are ready and wait"
-    why = missing.sentence if missing else spent(budget, names)
+    if missing:
+        why = missing.sentence
+    else:
+        why = spent(budget, names)
     question = f"{why}; {ready}"
 
     limits = _raised_limits(budget, names, missing)
-    if not limits or any(name not in limits for name in exceeded):
+    can_raise_all = all(name in limits for name in exceeded)
+    if not limits or not can_raise_all:
         return BlockedOn(
             node="",
             why="budget",
@@ -307,14 +325,16 @@ def _budget(state: RunState, budget: Budget, waiting: list[int], run: str) -> Bl
             command=shlex.join(["sennit", "update", run, "finish"]),
         )
     example = Limits(**limit_fields(limits)).model_dump(exclude_none=True)
-    arguments = [f"{name}={limit}" for name, limit in example.items()]
+    command = ["sennit", "update", run, "raise_budget"]
+    for name, limit in example.items():
+        command.append(f"{name}={limit}")
     return BlockedOn(
         node="",
         why="budget",
         question=question,
         update="raise_budget",
         example=example,
-        command=shlex.join(["sennit", "update", run, "raise_budget", *arguments]),
+        command=shlex.join(command),
     )
 
 

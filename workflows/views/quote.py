@@ -14,12 +14,18 @@ from sennit.workflows.plan.scheduling.state import RunState
 
 def quote_line(state: RunState) -> str:
     """Return the quotes of a run's programs in one line, "" if it has none."""
-    quotes = {spec.id: spec.quote.text for spec in state.graph.specs if spec.quote is not None}
+    quotes: dict[str, str] = {}
+    for spec in state.graph.specs:
+        if spec.quote is not None:
+            quotes[spec.id] = spec.quote.text
     if len(quotes) == 1:
         return next(iter(quotes.values()))
-    parts = [f"{name}: {text}" for name, text in islice(quotes.items(), MAX_QUOTED_PROGRAMS)]
-    if len(quotes) > MAX_QUOTED_PROGRAMS:
-        parts.append(f"and {len(quotes) - MAX_QUOTED_PROGRAMS} more")
+    parts: list[str] = []
+    for name, text in islice(quotes.items(), MAX_QUOTED_PROGRAMS):
+        parts.append(f"{name}: {text}")
+    left = len(quotes) - MAX_QUOTED_PROGRAMS
+    if left > 0:
+        parts.append(f"and {left} more")
     return " · ".join(parts)
 
 
@@ -41,9 +47,10 @@ def _quotes_above(graph: Graph, budget: Budget) -> list[str]:
             continue
         for name in names:
             guess = getattr(spec.quote, name)
-            if guess > budget.limits[name]:
+            limit = budget.limits[name]
+            if guess > limit:
                 takes = amount_text(name, guess)
-                has = amount_text(name, budget.limits[name])
+                has = amount_text(name, limit)
                 warnings.append(f"`{spec.id}` takes about {takes} by its quote; the budget has {has}")
     return warnings
 
@@ -54,7 +61,9 @@ def _overspent(budget: Budget) -> list[str]:
     for name, limit in budget.limits.items():
         amount = getattr(budget.spent, name)
         if amount > limit:
-            warnings.append(f"the budget was overspent: {amount_text(name, amount)} of {amount_text(name, limit)}")
+            used = amount_text(name, amount)
+            allowed = amount_text(name, limit)
+            warnings.append(f"the budget was overspent: {used} of {allowed}")
     return warnings
 
 
@@ -80,8 +89,9 @@ def shortage(state: RunState, units: Iterable[int]) -> Shortage | None:
     if not most:
         return None
     left = state.budget.left("calls")
-    least = f"`{state.path(program)}` makes at least {left + most} model calls"
-    return Shortage(most, f"{least}; the budget has {left} left")
+    name = state.path(program)
+    sentence = f"`{name}` makes at least {left + most} model calls; the budget has {left} left"
+    return Shortage(most, sentence)
 
 
 def spent(budget: Budget, names: Iterable[str]) -> str:

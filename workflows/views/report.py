@@ -33,9 +33,10 @@ def report_lines(shown: ShownRun) -> tuple[tuple[NodeLine, ...], int]:
         return tuple(lines), 0
 
     # Failed lines come first where not all fit, each kind in the order of the plan.
+    order = sorted(range(len(lines)), key=lambda place: lines[place].status != "failed")
     size = 0
     kept: list[NodeLine] = []
-    for place in sorted(range(len(lines)), key=lambda place: lines[place].status != "failed"):
+    for place in order:
         size += sizes[place]
         if size > MAX_REPORT_BYTES:
             break
@@ -56,7 +57,8 @@ def _report_line(shown: ShownRun, unit: int, room: int) -> NodeLine:
     spec = state.spec_of(unit)
     if spec.page:
         room = max(room, MAX_PLACE_CHARACTERS)
-    fields = fields_of(state, unit, shown.caught, shown.usage.get(unit, NO_USAGE))
+    used = shown.usage.get(unit, NO_USAGE)
+    fields = fields_of(state, unit, shown.caught, used)
     if not state.is_item(unit) and room >= MIN_SUMMARY_CHARACTERS:
         fields["summary"] = cut(shown_summary(spec), room)
     return NodeLine(**fields)
@@ -85,7 +87,8 @@ def _why_without_value(state: RunState, node: int) -> str:
             ended = f"was {ended}"
         names.append(f"`{state.path(node)}` {ended}")
         if node in state.notes:
-            return ": ".join([*names, state.notes[node][1]])
+            _, reason = state.notes[node]
+            return ": ".join([*names, reason])
         node = _dependency_without_value(state, node)
     return ": ".join(names)
 

@@ -34,7 +34,10 @@ def script_view(state: RunState, replies: Mapping[int, NodeReply], name: str) ->
     Without a `name` it is the only program of the run.
     """
     graph = state.graph
-    programs = {spec.id: node for node, spec in enumerate(graph.specs) if spec.is_program}
+    programs: dict[str, int] = {}
+    for node, spec in enumerate(graph.specs):
+        if spec.is_program:
+            programs[spec.id] = node
     if not programs:
         return "the run has no program; its nodes come from a plan"
     if not name and len(programs) > 1:
@@ -48,8 +51,8 @@ def script_view(state: RunState, replies: Mapping[int, NodeReply], name: str) ->
     lines = _lines(state, replies, program)
     for line, error in _script_errors(state, program, spec.script):
         lines.setdefault(line, _Sums()).error = error
-    shown = tuple(_line(line, lines[line]) for line in sorted(lines))
-    return ScriptView(node=spec.id, script=shown_text(spec.script), lines=shown)
+    shown = [_line(line, lines[line]) for line in sorted(lines)]
+    return ScriptView(node=spec.id, script=shown_text(spec.script), lines=tuple(shown))
 
 
 def _lines(state: RunState, replies: Mapping[int, NodeReply], program: int) -> dict[int, _Sums]:
@@ -79,8 +82,10 @@ def _script_errors(state: RunState, program: int, script: str) -> Iterator[tuple
     if state.status[program] != FAILED or kind != PROGRAM_FAILED:
         return
     for number, row in enumerate(script.splitlines(), 1):
-        message, is_there, rest = error.rpartition(f" ({line_in_file(script, number)}: ")
-        if is_there and one_line(row.strip()).startswith(rest.removesuffix(")").rstrip("…")):
+        place = line_in_file(script, number)
+        message, is_there, rest = error.rpartition(f" ({place}: ")
+        beginning = rest.removesuffix(")").rstrip("…")
+        if is_there and one_line(row.strip()).startswith(beginning):
             yield number, message
             return
 
@@ -99,7 +104,9 @@ def _calls(state: RunState, program: int) -> Iterator[tuple[int, int]]:
     has made and this one has not. The turns of a model call and what it calls have its line.
     """
     graph = state.graph
-    module_starts = {in_call_site(path): start for start, path in modules_in(graph.specs[program].script)}
+    module_starts: dict[str, int] = {}
+    for start, path in modules_in(graph.specs[program].script):
+        module_starts[in_call_site(path)] = start
     pending = [(program, 0)]
     while pending:
         node, line = pending.pop()

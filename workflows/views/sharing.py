@@ -22,7 +22,8 @@ def explained(state: RunState) -> dict[str, str]:
     """
     reasons: dict[str, str] = {}
     for node, spec in enumerate(state.graph.specs[:MAX_EXPLAINED]):
-        reasons[state.path(node)] = _reason(state, node, spec)
+        path = state.path(node)
+        reasons[path] = _reason(state, node, spec)
     return reasons
 
 

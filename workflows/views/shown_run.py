@@ -68,10 +68,14 @@ class ShownRun:
                 outer.append(unit)
             else:
                 leaves.append(unit)
-        if any(self.status(unit) == "failed" for unit in leaves):
+        if any(self._has_failed(unit) for unit in leaves):
             return leaves
-        failed = [unit for unit in outer if self.status(unit) == "failed"]
+        failed = [unit for unit in outer if self._has_failed(unit)]
         return [*leaves, *failed] or self.units
+
+    def _has_failed(self, unit: int) -> bool:
+        """Whether a unit has failed, as people see it."""
+        return self.status(unit) == "failed"
 
     @cached_property
     def counts(self) -> dict[str, int]:

@@ -17,8 +17,11 @@ def run_warnings(state: RunState) -> list[str]:
     """Return the warnings of a run that follow from its state: its budget, failures that nothing uses, writes that a
     person has refused, and calls that models have answered without.
     """
-    found = [*budget_warnings(state), *_failures(state), *_refused(state), *_answered_without(state)]
-    return found[:MAX_RUN_WARNINGS]
+    warnings = budget_warnings(state)
+    warnings += _failures(state)
+    warnings += _refused(state)
+    warnings += _answered_without(state)
+    return warnings[:MAX_RUN_WARNINGS]
 
 
 def why_lost(state: RunState) -> str:
@@ -66,7 +69,8 @@ def _answered_without(state: RunState) -> list[str]:
     for unit in sorted(state.notes):
         if state.notes[unit] == ANSWERED:
             model = state.graph.model_of(unit)
-            calls.setdefault(model, []).append(f"`{state.path(unit)}`")
+            names = calls.setdefault(model, [])
+            names.append(f"`{state.path(unit)}`")
     warnings = []
     for model, names in calls.items():
         shown = format_names(names, MAX_NAMED_CALLS)
@@ -75,4 +79,5 @@ def _answered_without(state: RunState) -> list[str]:
 
 
 def _note(state: RunState, unit: int) -> str:
-    return one_line(": ".join(state.notes.get(unit, ("it failed",))), MAX_CAUSE_CHARACTERS)
+    note = state.notes.get(unit, ("it failed",))
+    return one_line(": ".join(note), MAX_CAUSE_CHARACTERS)

@@ -27,16 +27,19 @@ def writes_of(state: RunState, *, all_made: bool = False, forgotten: Sequence[Wr
     # Writes whose node cannot tell what became of them.
     for unit in sorted(state.effects):
         for effect in state.effects[unit]:
-            name = _below(state.full_path(unit, effect.generation), effect.below)
+            path = state.full_path(unit, effect.generation)
+            name = _below(path, effect.below)
             lines.append(WriteLine(node=name, status=effect.status))
     for write in forgotten:
         if unit_of(state, write) is None:
             path = write.path
             if write.generation != 1:
                 path += f"~{write.generation}"
-            lines.append(WriteLine(node=_below(path, write.below), status=write.status))
+            name = _below(path, write.below)
+            lines.append(WriteLine(node=name, status=write.status))
     if all_made:
-        lines += [WriteLine(node=state.full_path(unit), status="made") for unit in _made(state)]
+        for unit in _made(state):
+            lines.append(WriteLine(node=state.full_path(unit), status="made"))
     lines.sort(key=lambda line: ORDER.index(line.status))
     return tuple(lines[:MAX_WRITES])
 
@@ -44,7 +47,10 @@ def writes_of(state: RunState, *, all_made: bool = False, forgotten: Sequence[Wr
 def effect_text(state: RunState, unit: int) -> str:
     """Return what became of a unit's writes as it ran last, as a part of a sentence; "" if there is nothing to say."""
     generation = state.generation[unit]
-    effects = [effect for effect in state.effects.get(unit, ()) if effect.generation == generation]
+    effects: list[Effect] = []
+    for effect in state.effects.get(unit, ()):
+        if effect.generation == generation:
+            effects.append(effect)
     if state.kind_of(unit) == "agent" and any(map(_is_unknown_as_a_whole, effects)):
         return "nobody knows what it has written"
     parts = []
@@ -70,8 +76,9 @@ def _below(name: str, below: str) -> str:
 def _made(state: RunState) -> Iterator[int]:
     """Yield the writes whose status tells that this run has made them."""
     for unit in state.units_in(SUCCEEDED):
+        is_write = state.spec_of(unit).effect == "write" and state.kind_of(unit) == "tool"
         made_here = unit not in state.answers and unit not in state.taken_over
-        if state.spec_of(unit).effect == "write" and state.kind_of(unit) == "tool" and made_here:
+        if is_write and made_here:
             yield unit
 
 
