@@ -49,7 +49,9 @@ class BadBundle(Exception):
     def __init__(self, problems: Collection[tuple[str, int, str]]) -> None:
         lines = []
         for path, line, text in problems:
-            place = f"{path}:{line}" if path else f"line {line}"
+            place = f"line {line}"
+            if path:
+                place = f"{path}:{line}"
             lines.append(f"{place}: {text}")
         super().__init__("\n".join(lines))
         self.problems = tuple(problems)
@@ -73,7 +75,9 @@ def bundled(script: str, files: Files, path: str = "") -> Bundle:
     try:
         parsed(script)
     except SyntaxError as error:
-        mark = _mark_in_a_text(script) if not isinstance(error, TooLarge) else None
+        mark = None
+        if not isinstance(error, TooLarge):
+            mark = _mark_in_a_text(script)
         if mark is not None:
             text = f"this is a line like {FILE_MARK.format('name.py')!r}: {_OTHERWISE}"
             raise BadBundle([("", mark, text)]) from None
@@ -131,22 +135,27 @@ class _Bundler:
         """Return the script. Raises BadBundle."""
         if self.problems:
             raise BadBundle(sorted(dict.fromkeys(self.problems)))
-        parts = [self._program]
-        for path, file in self._modules.items():
-            parts += [FILE_MARK.format(path), file.text]
         if not self._modules:
             return Bundle(self._program)
-        script = "\n".join(part.rstrip("\n") for part in parts) + "\n"
+        parts = [self._program]
+        paths: dict[str, str] = {}
+        for path, file in self._modules.items():
+            parts += [FILE_MARK.format(path), file.text]
+            paths[path] = file.place
+        rows = [part.rstrip("\n") for part in parts]
+        script = "\n".join(rows) + "\n"
         if text_bytes(script) > MAX_SCRIPT_BYTES:
             text = f"with its {len(self._modules)} modules the script has more than {MAX_SCRIPT_BYTES >> 20} MiB"
             raise BadBundle([("", 1, f"{text}: read data with tools")])
-        return Bundle(script, {path: file.place for path, file in self._modules.items()})
+        return Bundle(script, paths)
 
     def _read(self, file: _File, source: Source) -> None:
         """Add what a file imports and runs."""
         # Imports of words are no imports of files: what a file gives such a name cannot be imported.
         for statement in done_by_the_run(ast.parse(file.text)):
-            module = str(statement.module or "") if isinstance(statement, ast.ImportFrom) else ""
+            module = ""
+            if isinstance(statement, ast.ImportFrom):
+                module = str(statement.module or "")
             if module and module not in _WORDS_FROM and self._find(module) is not None:
                 text = f"{module}.py gives something the name of a word of programs: give it another"
                 self._problem(file, statement, text)
@@ -166,8 +175,8 @@ class _Bundler:
             if self._find(root) is not None:
                 self._problem(file, node, f"{root}.py has the name of a module of Python or Sennit: give it another")
             return False
-        is_ours = self._find(root) is not None or self._find(module) is not None or self._is_folder(root)
-        if not is_ours:
+        is_file = self._find(root) is not None or self._find(module) is not None
+        if not is_file and not self._is_folder(root):
             hint = did_you_mean(root, sorted(self._files.names()))
             # What is no file of ours is for the check, which knows Python's modules.
             if hint:
@@ -184,13 +193,18 @@ class _Bundler:
         """Add a module from which a file imports, and those that it imports from a package."""
         module = node.module or ""
         if node.level:
-            package = file.module.split(".")[: None if file.is_package else -1]
+            package = file.module.split(".")
+            if not file.is_package:
+                package.pop()
             above = node.level - 1
             if len(package) <= above or not package[0]:
                 name = module or node.names[0].name
                 self._problem(file, node, f"this file is in no package: write `import {name}`")
                 return
-            module = ".".join([*package[: len(package) - above], *filter(None, [module])])
+            names = package[: len(package) - above]
+            if module:
+                names.append(module)
+            module = ".".join(names)
         if self._import(file, node, module):
             for alias in node.names:
                 self._add(file, node, f"{module}.{alias.name}")
@@ -198,9 +212,13 @@ class _Bundler:
     def _run(self, file: _File, call: ast.Call, source: Source) -> None:
         """Add a program that a file runs."""
         word = call.func
-        if not (isinstance(word, ast.Name) and word.id == RUN_PROGRAM and source.meaning(word) is None):
+        if not isinstance(word, ast.Name) or word.id != RUN_PROGRAM:
             return
-        name = call.args[0].value if call.args and isinstance(call.args[0], ast.Constant) else None
+        if source.meaning(word) is not None:
+            return
+        name: object = None
+        if call.args and isinstance(call.args[0], ast.Constant):
+            name = call.args[0].value
         if not isinstance(name, str):
             text = f'name the program as a text, before its arguments: {RUN_PROGRAM}("debate", question=...)'
             self._problem(file, call, text)
@@ -214,8 +232,11 @@ class _Bundler:
 
     def _is_program(self, name: str) -> bool:
         found = self._find(name)
+        text = ""
+        if found is not None:
+            _, _, text = found
         try:
-            source = Source({"": parsed(found[2] if found is not None else "")})
+            source = Source({"": parsed(text)})
         except SyntaxError:
             return True  # which is a problem already
         return isinstance(source.top.get("main"), ast.AsyncFunctionDef)
@@ -254,7 +275,9 @@ class _Bundler:
 
     def _is_folder(self, module: str) -> bool:
         folder = module.replace(".", "/")
-        return self._files.is_folder(folder) or any(path.startswith(f"{folder}/") for path in self._within)
+        if self._files.is_folder(folder):
+            return True
+        return any(path.startswith(f"{folder}/") for path in self._within)
 
     def _problem(self, file: _File, node: ast.AST, text: str) -> None:
         self.problems.append((file.place, getattr(node, "lineno", 1), text))

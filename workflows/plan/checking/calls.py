@@ -21,15 +21,20 @@ def argument_problems(scope: SymbolTable, node: Node, where: Where) -> Iterator[
 
     Nothing without a catalogue.
     """
+    tools = scope.tools
+    if tools is None:
+        return
     for field, work in works_of(node):
-        if scope.tools is not None and work.kind == "tool":
-            yield from _arguments(scope, scope.tools, node, work, (*where, *field))
+        if work.kind == "tool":
+            inside = (*where, *field)
+            yield from _arguments(scope, tools, node, work, inside)
 
 
 def _arguments(scope: SymbolTable, tools: Tools, node: Node, work: ToolCall, inside: Where) -> Iterator[Problem]:
     tool = tools.get(work.tool)
     if tool is None:
-        yield Problem("unknown_tool", (*inside, "tool"), no_such_tool(work.tool, tools))
+        message = no_such_tool(work.tool, tools)
+        yield Problem("unknown_tool", (*inside, "tool"), message)
         return
     schema = tool.get("schema") or {}
     defs = json_schema.definitions(schema)
@@ -56,19 +61,35 @@ def _text_violations(
     gives = "text with references in it is"
     whole = parse_reference(text)
     if whole is not None:
-        types = scope.outputs.types_at(whole, node if isinstance(node, MapNode) else None)
+        reader: Node | None = None
+        if isinstance(node, MapNode):
+            reader = node
+        types = scope.outputs.types_at(whole, reader)
         gives = f"{format_name(text)} gives"
     wanted = json_schema.types_of(schema, defs)
-    if not types or not wanted or types & wanted or ("integer" in types and "number" in wanted):
+    if _may_fit(types, wanted):
         return iter(())
-    return iter([(where, f"{gives} {' or '.join(sorted(types))}; wanted {' or '.join(sorted(wanted))}")])
+    given = " or ".join(sorted(types))
+    asked = " or ".join(sorted(wanted))
+    return iter([(where, f"{gives} {given}; wanted {asked}")])
+
+
+def _may_fit(types: frozenset[str], wanted: frozenset[str]) -> bool:
+    """Whether a value of one of these types may have a wanted one. Nothing is known where there are no types."""
+    if not types or not wanted or types & wanted:
+        return True
+    return "integer" in types and "number" in wanted
 
 
 def model_problems(node: Node, index: int, models: tuple[str, ...]) -> Iterator[Problem]:
     """Yield the problem of a model that no provider serves."""
     for field, work in works_of(node):
-        if work.kind == "llm" and work.model is not None and work.model.partition(":")[0] not in models:
-            message = f"no provider serves {format_name(work.model)}; there are {', '.join(models)}"
+        if work.kind != "llm" or work.model is None:
+            continue
+        provider = work.model.partition(":")[0]
+        if provider not in models:
+            known = ", ".join(models)
+            message = f"no provider serves {format_name(work.model)}; there are {known}"
             yield Problem("model", ("nodes", index, *field, "model"), message)
 
 
@@ -82,7 +103,8 @@ def turn_problems(scope: SymbolTable, node: Node, where: Where) -> Iterator[Prob
             continue
         for position, name in enumerate(work.tools or ()):
             if scope.tools is not None and name not in scope.tools:
-                yield Problem("unknown_tool", (*inside, "tools", position), no_such_tool(name, scope.tools))
+                message = no_such_tool(name, scope.tools)
+                yield Problem("unknown_tool", (*inside, "tools", position), message)
 
 
 def _turns(node: Node, work: ModelCall, inside: Where) -> Iterator[Problem]:

@@ -22,7 +22,8 @@ def condition_problems(scope: SymbolTable, node: Node, where: Where) -> Iterator
     if not isinstance(node, MapNode):
         return
     for position, stage in enumerate(node.do):
-        yield from _problems(scope, node, stage.when, (*where, *stage_place(node, position)))
+        inside = (*where, *stage_place(node, position))
+        yield from _problems(scope, node, stage.when, inside)
 
 
 def _problems(scope: SymbolTable, node: Node, condition: Condition | None, where: Where) -> Iterator[Problem]:
@@ -107,18 +108,22 @@ def _types(scope: SymbolTable, test: Test, reference: Reference, tested: Node | 
     have = scope.outputs.types_at(reference, tested)
     if not have or test.op == "exists":
         return None
-    gives = f"{format_name(test.ref)} gives {' or '.join(sorted(have))}"
+    types = " or ".join(sorted(have))
+    gives = f"{format_name(test.ref)} gives {types}"
     if have <= {"array", "object"}:
         return f"{gives}; a condition tests a text, a number, true, false or null in it"
     if test.op == "contains":
         if "string" in have:
             return None
         return f"{gives}; `contains` looks into text"
-    if any(_comparable(type_of(value), have) for value in _values(test)):
-        return None
+    for value in _values(test):
+        if _comparable(type_of(value), have):
+            return None
     return f"{gives}; comparing it with {format_value(test.value)} by `{test.op}` tells nothing"
 
 
 def _comparable(kind: str, have: frozenset[str]) -> bool:
     numbers = {"integer", "number"}
-    return kind in have or (kind in numbers and bool(have & numbers))
+    if kind in have:
+        return True
+    return kind in numbers and bool(have & numbers)

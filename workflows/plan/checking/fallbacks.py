@@ -6,7 +6,7 @@ from itertools import pairwise
 from sennit.workflows.plan.checking.symbols import SymbolTable
 from sennit.workflows.plan.language import dependencies
 from sennit.workflows.plan.language.dag import first_cycle, format_path
-from sennit.workflows.plan.language.nodes import Instead, MapNode
+from sennit.workflows.plan.language.nodes import AnyStage, Instead, MapNode
 from sennit.workflows.plan.language.problems import Problem, Where
 from sennit.workflows.plan.language.references import references_in
 from sennit.workflows.plan.language.text import format_name
@@ -18,39 +18,45 @@ def fallback_problems(scope: SymbolTable) -> Iterator[Problem]:
     hosts: dict[str, str] = {}
     users: dict[str, str] = {}
     for node, links in zip(plan.nodes, scope.links, strict=True):
-        users |= dict.fromkeys((*links.needs, *links.inputs), node.id)
+        for name in (*links.needs, *links.inputs):
+            users[name] = node.id
     for reference in references_in(plan.answer):
         users.setdefault(reference.node, "answer")
     for index, (node, links) in enumerate(zip(plan.nodes, scope.links, strict=True)):
-        name = links.fallback
-        if name is None or name == node.id:
+        fallback = links.fallback
+        if fallback is None or fallback == node.id:
             continue
         where = ("nodes", index, "on_error", "instead")
-        if name in hosts:
-            message = f"`{name}` is already the fallback node of `{hosts[name]}`; give each node its own"
+        if fallback in hosts:
+            message = f"`{fallback}` is already the fallback node of `{hosts[fallback]}`; give each node its own"
             yield Problem("instead", where, message)
-        user = users.get(name)
+        user = users.get(fallback)
         if user:
-            message = f"`{name}` runs only when `{node.id}` fails, so `{user}` must name `{node.id}` instead of it"
+            message = f"`{fallback}` runs only when `{node.id}` fails, so `{user}` must name `{node.id}` instead of it"
             yield Problem("instead", where, message)
-        hosts[name] = node.id
+        hosts[fallback] = node.id
     yield from _never_runs(scope, hosts)
 
 
 def stage_fallback_problems(node: MapNode, where: Where) -> Iterator[Problem]:
     """Yield what keeps a node in a map's `do` from being the fallback of one other node there, and of nothing else."""
-    places = {stage.id: place for place, stage in enumerate(node.do) if stage.id is not None}
+    places: dict[str, int] = {}
+    for position, stage in enumerate(node.do):
+        if stage.id is not None:
+            places[stage.id] = position
     hosts: dict[str, str] = {}
     for position, stage in enumerate(node.do):
         if not isinstance(stage.on_error, Instead):
             continue
         name = stage.on_error.instead
-        at = (*where, *dependencies.stage_place(node, position), "on_error", "instead")
+        place = dependencies.stage_place(node, position)
+        at = (*where, *place, "on_error", "instead")
         if name == stage.id or name not in places:
             yield Problem("instead", at, f"{format_name(name)} is no other node of this `do`; name one by its id there")
             continue
         if name in hosts:
-            yield Problem("instead", at, f"`{name}` is already the fallback node of {hosts[name]}; give each its own")
+            message = f"`{name}` is already the fallback node of {hosts[name]}; give each its own"
+            yield Problem("instead", at, message)
         hosts[name] = "the last node"
         if stage.id:
             hosts[name] = f"`{stage.id}`"
@@ -63,7 +69,8 @@ def _misread_fallbacks(node: MapNode, where: Where, places: dict[str, int], host
     limits = _limits_of_fallbacks(node, hosts)
     for name in hosts:
         if name not in limits:
-            yield Problem("instead", (*where, "do", places[name]), f"`{name}` runs in place of no node of the chain")
+            message = f"`{name}` runs in place of no node of the chain"
+            yield Problem("instead", (*where, "do", places[name]), message)
     readers = {places[name]: name for name in hosts}
     for place, reference in dependencies.value_references(node):
         if place[:1] != ("do",):
@@ -81,15 +88,21 @@ def _limits_of_fallbacks(node: MapNode, hosts: dict[str, str]) -> dict[str, int]
     """Return for each fallback in a map's `do` the place of the node of the chain that it stands in for in the end:
     what stands there or below has no value when it runs. One that stands in for none is left out.
     """
-    by_name = {stage.id: stage for stage in node.do if stage.id is not None}
+    by_name: dict[str, AnyStage] = {}
+    for stage in node.do:
+        if stage.id is not None:
+            by_name[stage.id] = stage
     found: dict[str, int] = {}
     for position, stage in enumerate(node.do):
         if stage.id in hosts:
             continue
         on_error = stage.on_error
-        while isinstance(on_error, Instead) and on_error.instead in by_name and on_error.instead not in found:
-            found[on_error.instead] = position
-            on_error = by_name[on_error.instead].on_error
+        while isinstance(on_error, Instead):
+            name = on_error.instead
+            if name not in by_name or name in found:
+                break
+            found[name] = position
+            on_error = by_name[name].on_error
     return found
 
 
@@ -101,11 +114,15 @@ def _never_runs(scope: SymbolTable, hosts: dict[str, str]) -> Iterator[Problem]:
     known = scope.known
     after = []
     for node, links in zip(nodes, scope.links, strict=True):
-        names = (*links.needs, *links.watches, *links.inputs, hosts.get(node.id, ""))
-        after.append([known[name] for name in names if name in known])
+        names = [*links.needs, *links.watches, *links.inputs]
+        if node.id in hosts:
+            names.append(hosts[node.id])
+        waits = [known[name] for name in names if name in known]
+        after.append(waits)
 
     # The path is told from the host on, whose fallback node is then its last.
-    path = [nodes[index].id for index in first_cycle(after) or ()]
+    cycle = first_cycle(after) or ()
+    path = [nodes[index].id for index in cycle]
     for place, (name, following) in enumerate(pairwise(path), 1):
         if hosts.get(name) == following:
             from_host = [*path[place:], *path[1:place]]

@@ -42,9 +42,11 @@ def _each(plan: Plan, inputs: dict[str, Any]) -> Iterator[Problem]:
             yield Problem("input", ("inputs", name), no_such_input(name, plan.inputs))
     for name, spec in plan.inputs.items():
         if name not in inputs and spec.is_required:
-            yield Problem("input", ("inputs", name), f"input `{name}` is missing; give it with --input {name}=...")
+            message = f"input `{name}` is missing; give it with --input {name}=..."
+            yield Problem("input", ("inputs", name), message)
         elif name in inputs:
-            for path, sentence in json_schema.violations(inputs[name], schema_of_input(spec)):
+            schema = schema_of_input(spec)
+            for path, sentence in json_schema.violations(inputs[name], schema):
                 yield Problem("input", ("inputs", name, *path), sentence)
 
 
@@ -55,16 +57,17 @@ def _lists(plan: Plan, values: dict[str, Any]) -> Iterator[Problem]:
         over = parse_reference(node.over)
         if over is None or over.node != "input":
             continue
+        at = ("nodes", index, "over")
         try:
             items = resolve(over, values)
         except BindError as error:
-            yield Problem("input", ("nodes", index, "over"), str(error))
+            yield Problem("input", at, str(error))
             continue
         if not isinstance(items, list):
-            yield Problem("input", ("nodes", index, "over"), f"{format_name(node.over)} is not a list; give one")
+            yield Problem("input", at, f"{format_name(node.over)} is not a list; give one")
         elif len(items) > node.max_items:
             message = f"{format_name(node.over)} has {len(items)} items; max_items is {node.max_items}"
-            yield Problem("input", ("nodes", index, "over"), message)
+            yield Problem("input", at, message)
 
 
 def _tested(plan: Plan, values: dict[str, Any]) -> Iterator[Problem]:

@@ -5,6 +5,7 @@ from typing import Any
 from sennit.workflows.plan.language import json_schema
 from sennit.workflows.plan.language.nodes import (
     AgentCall,
+    AnyStage,
     GateNode,
     InputSpec,
     JoinNode,
@@ -40,9 +41,11 @@ class OutputTypes:
         `reader` is the node that refers: in a map's template its item's name has the schema of the list's items.
         """
         if reader is not None:
-            return self._follow(reference, self._root(reference, reader))
+            root = self._root(reference, reader)
+            return self._follow(reference, root)
         if reference not in self._found:
-            self._found[reference] = self._follow(reference, self._root(reference, None))
+            root = self._root(reference, None)
+            self._found[reference] = self._follow(reference, root)
         return self._found[reference]
 
     def _follow(self, reference: Reference, here: Any) -> Found:
@@ -54,10 +57,12 @@ class OutputTypes:
         for count, step in enumerate(reference.path[start:], start):
             if here is None:
                 return None, None
-            here, wrong = _into(json_schema.resolve(here, defs), step, defs)
+            schema = json_schema.resolve(here, defs)
+            here, wrong = _into(schema, step, defs)
             if wrong:
                 before = Reference(reference.node, reference.path[:count])
-                return None, f"{format_name(str(reference))} has no value: {format_name(str(before))} {wrong}"
+                parent = format_name(str(before))
+                return None, f"{format_name(str(reference))} has no value: {parent} {wrong}"
         if here is None:
             return None, None
         return {**json_schema.resolve(here, defs), "$defs": defs}, None
@@ -74,7 +79,8 @@ class OutputTypes:
             if reference.node == reader.as_:
                 return self._item_of(reader)
             if reference.node in reader.stages:
-                return self._of_call(reader.do[reader.stages.index(reference.node)])
+                place = reader.stages.index(reference.node)
+                return self._of_call(reader.do[place])
         if reference.node == "goal":
             return {"type": "string"}
         if reference.node == "input":
@@ -117,10 +123,11 @@ class OutputTypes:
 
     def _of_map(self, node: MapNode) -> Any:
         item = self._of_call(node.do[-1])
-        schema: dict[str, Any] = {"type": "array", "$defs": json_schema.definitions(item)}
+        defs = json_schema.definitions(item)
+        schema: dict[str, Any] = {"type": "array", "$defs": defs}
         if isinstance(item, dict):
             # The value of an item that was left out is null.
-            if any(stage.when is not None or stage.on_error == "skip" for stage in node.do):
+            if any(map(_may_be_left_out, node.do)):
                 item = {"anyOf": [item, {"type": "null"}]}
             schema["items"] = item
         return schema
@@ -136,6 +143,11 @@ class OutputTypes:
         if isinstance(call, ModelCall):
             return call.output_schema
         return (self._tools.get(call.tool) or {}).get("output_schema")
+
+
+def _may_be_left_out(stage: AnyStage) -> bool:
+    """Whether an item may have no value because of this node in a map's `do`."""
+    return stage.when is not None or stage.on_error == "skip"
 
 
 def schema_of_input(spec: InputSpec) -> Schema:

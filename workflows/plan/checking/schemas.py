@@ -43,9 +43,11 @@ def _meaningless(schema: Any, where: Where, defs: dict[str, Any]) -> Iterator[Vi
             compile_pattern(schema["pattern"])
         except ValueError as error:
             yield (*where, "pattern"), f"`pattern` {error}"
-    if "$ref" in schema and schema["$ref"] not in [f"#/$defs/{name}" for name in defs]:
-        sentence = f"{format_value(schema['$ref'])} is not in `$defs`; write #/$defs/NAME, with one of "
-        yield (*where, "$ref"), sentence + format_names(defs)
+    if "$ref" in schema:
+        known = [f"#/$defs/{name}" for name in defs]
+        if schema["$ref"] not in known:
+            sentence = f"{format_value(schema['$ref'])} is not in `$defs`; write #/$defs/NAME, with one of "
+            yield (*where, "$ref"), sentence + format_names(defs)
     for name in ("items", "additionalProperties"):
         yield from _meaningless(schema.get(name), (*where, name), defs)
     for name in ("properties", "$defs"):
@@ -67,7 +69,8 @@ def _circular(defs: dict[str, Any], where: Where) -> Iterator[Violation]:
     cycle = first_cycle(refers_to)
     if cycle is not None:
         name = names[cycle[0]]
-        yield (*where, "$defs", name), f"{format_name(name)} refers to itself; say what it is"
+        sentence = f"{format_name(name)} refers to itself; say what it is"
+        yield (*where, "$defs", name), sentence
 
 
 def _same_value(schema: Any, level: int) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """What can be said of a plan besides its problems: of its sound part if the form of the rest is wrong, and warnings."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from sennit.workflows.plan.checking.validation import parse_plan
@@ -31,7 +31,9 @@ class SoundPart(NamedTuple):
         """Whether a problem there is one of the plan as it was written."""
         if not where or where[0] in self.fields:
             return False
-        return where[0] != "nodes" or (len(where) > 1 and where[1] not in self.nodes)
+        if where[0] != "nodes":
+            return True
+        return len(where) > 1 and where[1] not in self.nodes
 
 
 def sound_part(data: Mapping[str, Any], problems: Iterable[Problem]) -> SoundPart | None:
@@ -40,7 +42,7 @@ def sound_part(data: Mapping[str, Any], problems: Iterable[Problem]) -> SoundPar
     A node of a wrong form keeps its id, and of its output nothing is known. So what refers to it is judged as before.
     """
     places = [problem.where for problem in problems]
-    if any(where in ((), ("nodes",)) for where in places):
+    if () in places or ("nodes",) in places:
         return None
     wrong_nodes: dict[int, None] = {}
     wrong_fields: dict[str | int, None] = {}
@@ -53,7 +55,9 @@ def sound_part(data: Mapping[str, Any], problems: Iterable[Problem]) -> SoundPar
     nodes = list(data.get("nodes", ()))
     for index in wrong_nodes:
         node = nodes[index]
-        if not isinstance(node, dict) or not isinstance(node.get("id"), str) or ("nodes", index, "id") in places:
+        if not isinstance(node, dict) or not isinstance(node.get("id"), str):
+            return None
+        if ("nodes", index, "id") in places:
             return None
         nodes[index] = {"id": node["id"], "kind": "agent", "goal": "unknown"}
     rest = {name: value for name, value in data.items() if name not in wrong_fields}
@@ -77,7 +81,8 @@ def unused_nodes(plan: Plan, tools: Mapping[str, Mapping[str, Any]]) -> Iterator
             used.add(fallback)
     ends = set(dependencies.leaves(plan))
     for index, node in enumerate(plan.nodes):
-        if node.id in ends and node.id not in used and _only_reads(node, tools):
+        is_unused = node.id in ends and node.id not in used
+        if is_unused and _only_reads(node, tools):
             message = f"nothing uses `{node.id}`; it runs all the same. Refer to it, or take it out"
             yield Problem("unused", ("nodes", index, "id"), message)
 
@@ -91,8 +96,13 @@ def _only_reads(node: Node, tools: Mapping[str, Mapping[str, Any]]) -> bool:
     for _, work in dependencies.works_of(node):
         if isinstance(work, AgentCall):
             return False
-        names = (work.tool,) if isinstance(work, ToolCall) else work.tools
+        names: Sequence[str]
+        if isinstance(work, ToolCall):
+            names = (work.tool,)
+        else:
+            names = work.tools
         for name in names:
-            if tools.get(name, {}).get("effect") not in _HARMLESS:
+            effect = tools.get(name, {}).get("effect")
+            if effect not in _HARMLESS:
                 return False
     return True

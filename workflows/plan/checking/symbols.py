@@ -13,8 +13,10 @@ from sennit.workflows.plan.language.text import did_you_mean, format_name, forma
 
 def _is_above(node: MapNode, name: str, where: Where) -> bool:
     """Whether a name in a map's `do` is that of the item, or of a node before the one that has the reference."""
+    if name == node.as_:
+        return True
     place = where[where.index("do") + 1]
-    return name == node.as_ or (isinstance(place, int) and name in node.stages[:place])
+    return isinstance(place, int) and name in node.stages[:place]
 
 
 class SymbolTable:
@@ -28,7 +30,7 @@ class SymbolTable:
         self.known: dict[str, int] = {}
         for index, node in enumerate(plan.nodes):
             self.known.setdefault(node.id, index)
-        self.used = Counter(node.id for node in plan.nodes)
+        self.used = Counter(plan.ids)
         self.tools = tools
         self.links = links
         self.outputs = OutputTypes(plan, tools or {})
@@ -38,7 +40,8 @@ class SymbolTable:
         if node is not None and name == node.id:
             yield Problem("cycle", where, f"`{name}` needs itself; name another node")
         elif name not in self.known:
-            yield Problem("dangling", where, f"there is no node {format_name(name)}{self._hint(name)}")
+            hint = self._hint(name)
+            yield Problem("dangling", where, f"there is no node {format_name(name)}{hint}")
 
     def check_reference(self, reference: Reference, node: Node | None, where: Where) -> Iterator[Problem]:
         """Yield the problem of a reference to nothing. `node` is who refers, None for the answer."""
@@ -55,7 +58,8 @@ class SymbolTable:
         elif not is_inside and name != "goal":
             if name not in self.known:
                 hint = self._hint(name, names_inside)
-                yield Problem("dangling", where, f"`${name}` refers to no node{hint}; `$${name}` writes the text")
+                message = f"`${name}` refers to no node{hint}; `$${name}` writes the text"
+                yield Problem("dangling", where, message)
                 return
             yield from self.check_name(name, node, where)
         elif is_inside and isinstance(node, MapNode) and not _is_above(node, name, where):

@@ -116,7 +116,8 @@ def _id(scope: SymbolTable, node: Node, index: int) -> Iterator[Problem]:
         yield Problem("reserved_id", at, f"`{node.id}` is reserved; choose another id")
     if scope.known[node.id] != index:
         first = f"first by nodes[{scope.known[node.id]}]"
-        message = f"`{node.id}` is used {scope.used[node.id]} times, {first}; give each node its own id"
+        count = scope.used[node.id]
+        message = f"`{node.id}` is used {count} times, {first}; give each node its own id"
         yield Problem("duplicate_id", at, message)
 
 
@@ -159,21 +160,22 @@ def _quorum(node: JoinNode, where: Where) -> Iterator[Problem]:
     if not isinstance(node.policy, Quorum) or node.items is not None:
         return
     quorum = node.policy.quorum
-    if isinstance(quorum, int) and quorum > len(node.inputs):
-        message = f"a quorum of {format_value(quorum)} can never be reached with {len(node.inputs)} inputs; lower it"
+    count = len(node.inputs)
+    if isinstance(quorum, int) and quorum > count:
+        message = f"a quorum of {format_value(quorum)} can never be reached with {count} inputs; lower it"
         yield Problem("arity", (*where, "policy", "quorum"), message)
 
 
 def _map(scope: SymbolTable, node: MapNode, where: Where) -> Iterator[Problem]:
     over = parse_reference(node.over)
     if over is None:
-        yield Problem(
-            "reference", (*where, "over"), f"{format_value(node.over)} is not a reference; write `$node.items`"
-        )
+        message = f"{format_value(node.over)} is not a reference; write `$node.items`"
+        yield Problem("reference", (*where, "over"), message)
     else:
         have = scope.outputs.types_at(over)
         if have and "array" not in have:
-            message = f"{format_name(node.over)} gives {' or '.join(sorted(have))}; a map needs a list"
+            types = " or ".join(sorted(have))
+            message = f"{format_name(node.over)} gives {types}; a map needs a list"
             yield Problem("over", (*where, "over"), message)
     if node.as_ in scope.known or node.as_ in RESERVED_IDS:
         at = where
@@ -185,7 +187,8 @@ def _map(scope: SymbolTable, node: MapNode, where: Where) -> Iterator[Problem]:
         yield Problem("reserved_id", at, f"`{node.as_}` {taken}; give the item another name with `as`")
     agents_per_item = 1
     if not node.runs_apart:
-        agents_per_item = sum(stage.kind == "agent" for stage in node.do)
+        kinds = [stage.kind for stage in node.do]
+        agents_per_item = kinds.count("agent")
     agents = node.max_items * agents_per_item
     if agents > MAX_MAPPED_AGENTS:
         message = (
@@ -194,7 +197,8 @@ def _map(scope: SymbolTable, node: MapNode, where: Where) -> Iterator[Problem]:
         )
         yield Problem("limit", (*where, "max_items"), message)
     for position in range(len(node.do)):
-        yield from _stage_id(scope, node, position, (*where, *dependencies.stage_place(node, position)))
+        inside = (*where, *dependencies.stage_place(node, position))
+        yield from _stage_id(scope, node, position, inside)
     yield from stage_fallback_problems(node, where)
 
 
@@ -215,9 +219,10 @@ def _stage_id(scope: SymbolTable, node: MapNode, position: int, where: Where) ->
         )
         yield Problem("missing_field", where, message)
         return
+    taken = (*RESERVED_IDS, *STAGE_WORDS, node.as_, *node.stages[:position])
     if name in scope.known:
         yield Problem("reserved_id", (*where, "id"), f"`{name}` is a node; choose another id")
-    elif name in (*RESERVED_IDS, *STAGE_WORDS, node.as_, *node.stages[:position]):
+    elif name in taken:
         yield Problem("reserved_id", (*where, "id"), f"`{name}` is taken; choose another id")
 
 
@@ -261,7 +266,8 @@ def _on_error(scope: SymbolTable, node: Node, where: Where) -> Iterator[Problem]
     if isinstance(node, MapNode):
         for field, work in dependencies.works_of(node):
             if isinstance(work.on_error, Fallback):
-                yield from _fallback(scope, work.on_error, "write the value itself", (*where, *field))
+                inside = (*where, *field)
+                yield from _fallback(scope, work.on_error, "write the value itself", inside)
 
 
 def _fallback(scope: SymbolTable, on_error: Fallback, advice: str, where: Where) -> Iterator[Problem]:
@@ -302,8 +308,11 @@ def _cycle(scope: SymbolTable) -> Iterator[Problem]:
     known = scope.known
     after = []
     for node, links in zip(nodes, scope.links, strict=True):
-        others = [known[name] for name in links.waits if name in known and name != node.id]
-        after.append(others)
+        waits: list[int] = []
+        for name in links.waits:
+            if name in known and name != node.id:
+                waits.append(known[name])
+        after.append(waits)
     count = sum(map(len, after))
     if count > MAX_EDGES:
         message = f"{count:,} edges; at most {MAX_EDGES:,}. Put a join between nodes that all need the same"

@@ -119,16 +119,25 @@ class PlanCompiler:
 
         # The answer is the output of one node, or it is put together of parts of several.
         answer = dependencies.answer_of(plan)
-        names = dict.fromkeys(reference.node for reference in references_in(answer))
-        nodes = [self._index[name] for name in names if name in self._index]
+        nodes = self._nodes_in(answer)
         is_direct = False
         if isinstance(answer, str) and len(nodes) == 1:
             whole = parse_reference(answer)
             is_direct = whole is not None and not whole.path
-        return ExecutionPlan(specs, nodes, on_failure or plan.on_failure or "park", plan.fuse or "auto", is_direct)
+        on_failure = on_failure or plan.on_failure or "park"
+        return ExecutionPlan(specs, nodes, on_failure, plan.fuse or "auto", is_direct)
+
+    def _nodes_in(self, answer: Any) -> list[int]:
+        """Return the nodes that an answer refers to, each once."""
+        nodes: dict[int, None] = {}
+        for reference in references_in(answer):
+            if reference.node in self._index:
+                nodes[self._index[reference.node]] = None
+        return list(nodes)
 
     def _spec(self, node: Node, links: dependencies.Links) -> NodeSpec:
-        spec = NodeSpec(node.id, node.kind, summary=summary_of(node, links), queue=self._queues(node))
+        summary = summary_of(node, links)
+        spec = NodeSpec(node.id, node.kind, summary=summary, queue=self._queues(node))
         spec.needs = self._indices(links.needs)
         spec.watches = self._indices(links.watches)
         spec.inputs = self._indices(links.inputs)
@@ -143,7 +152,8 @@ class PlanCompiler:
         if node.kind == "program":
             # People see the inputs that a program was given.
             arguments = {name: self._input(value) for name, value in node.arguments.items()}
-            spec.summary = summary_of(node.model_copy(update={"arguments": arguments}), links)
+            shown = node.model_copy(update={"arguments": arguments})
+            spec.summary = summary_of(shown, links)
             spec.script = shown_script(node.script)
             spec.timeout = _milliseconds(node.timeout or ADVANCE_SECONDS)
             spec.attempts = READ_ATTEMPTS
@@ -188,6 +198,14 @@ class PlanCompiler:
 
     def _indices(self, names: Iterable[str]) -> list[int]:
         return [self._index[name] for name in names]
+
+    def _reads(self, names: Iterable[str], source: str | None) -> list[int]:
+        """Return the nodes whose outputs an activity loads: not those of the `source` of a map item by item."""
+        reads: list[int] = []
+        for name in names:
+            if name != source:
+                reads.append(self._index[name])
+        return reads
 
     def _work(self, spec: NodeSpec, work: ToolCall | ModelCall | AgentCall) -> None:
         locks: dict[str, int] = {}
@@ -249,10 +267,10 @@ class PlanCompiler:
         texts = [work.prompt]
         if work.output_schema:
             texts.append(json.dumps(work.output_schema))
-        known = [reference for reference in references_in(work.prompt) if reference.node in self._values]
-        for reference in known:
-            value = self._input(str(reference))
-            texts.append(as_text(value))
+        for reference in references_in(work.prompt):
+            if reference.node in self._values:
+                value = self._input(str(reference))
+                texts.append(as_text(value))
         return SYSTEM_TOKENS + tokens_in(sum(map(text_bytes, texts)))
 
     def _effect(self, work: AgentCall) -> str:
@@ -269,7 +287,8 @@ class PlanCompiler:
         if isinstance(node.on_error, str):
             return
         if isinstance(node.on_error, Fallback):
-            spec.fallback = self._fallback(node.on_error.fallback, self._wanted.get(node.id, []))
+            wanted = self._wanted.get(node.id, [])
+            spec.fallback = self._fallback(node.on_error.fallback, wanted)
         elif isinstance(node.on_error, Instead):
             spec.successor = self._index[node.on_error.instead]
 
@@ -280,7 +299,9 @@ class PlanCompiler:
     def _map(self, spec: NodeSpec, node: MapNode) -> None:
         spec.cap = node.max_items
         spec.item_kind = node.do[-1].kind
-        spec.stages = [self._stage(node.at_stage(name), name) for name in node.units[:-1]]
+        for name in node.units[:-1]:
+            stage = self._stage(node.at_stage(name), name)
+            spec.stages.append(stage)
         source = dependencies.source_of(node, self._nodes)
         if source is not None:
             spec.source = self._index[source]
@@ -291,10 +312,11 @@ class PlanCompiler:
             reads = dependencies.links_of(node.at_stage("")).reads
         if not reads:
             reads = dependencies.links_of(node).reads
-        spec.reads = self._indices([name for name in reads if name != source])
+        spec.reads = self._reads(reads, source)
         over = parse_reference(node.over)
         if over is not None and over.node in self._index:
-            spec.over = (self._index[over.node], dependencies.length_fact(over))
+            length = dependencies.length_fact(over)
+            spec.over = (self._index[over.node], length)
         elif over is not None:
             spec.length = self._length(over)
         if node.runs_apart:
@@ -348,15 +370,20 @@ class PlanCompiler:
         return names
 
     def _may_write(self, names: Iterable[str]) -> bool:
-        return any(self._tools.get(name, {}).get("effect") == "write" for name in names)
+        for name in names:
+            effect = self._tools.get(name, {}).get("effect")
+            if effect == "write":
+                return True
+        return False
 
     def _stage(self, node: MapNode, name: str) -> NodeSpec:
         """Return a node of a chain as the scheduler sees it: a map over the same list that is no node of the plan."""
         links = dependencies.links_of(node)
-        summary = summary_of(node.model_copy(update={"id": f"{node.id}.{name}"}), links)
+        named = node.model_copy(update={"id": f"{node.id}.{name}"})
+        summary = summary_of(named, links)
         spec = NodeSpec(name, "map", summary=summary, queue=self._queues(node))
         source = dependencies.source_of(node, self._nodes)
-        spec.reads = self._indices([name for name in links.reads if name != source])
+        spec.reads = self._reads(links.reads, source)
         [(_, work)] = dependencies.works_of(node)
         self._work(spec, work)
         spec.item_kind = work.kind
@@ -388,9 +415,11 @@ class PlanCompiler:
         reference = parse_reference(test["ref"])
         status = parse_status_reference(test["ref"])
         if status is not None:
-            test["at"] = [self._index[status.node], f":{status.name}"]
+            place = self._index[status.node]
+            test["at"] = [place, f":{status.name}"]
         elif reference is not None and reference.node in self._index:
-            test["at"] = [self._index[reference.node], dependencies.fact_name(reference, test["op"])]
+            fact = dependencies.fact_name(reference, test["op"])
+            test["at"] = [self._index[reference.node], fact]
         elif reference is not None:
             self._decide(test, reference, index)
 
@@ -428,7 +457,8 @@ def join_policy(spec: NodeSpec, node: JoinNode) -> None:
     if spec.of_items:
         spec.quorum = -percent
     else:
-        spec.quorum = max(1, ceil(percent * len(node.inputs) / 100))
+        share = percent * len(node.inputs) / 100
+        spec.quorum = max(1, ceil(share))
 
 
 def _names_in(script: str) -> list[str]:

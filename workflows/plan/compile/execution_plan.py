@@ -166,7 +166,8 @@ class NodeSpec:
     def move(self, to: Callable[[int], int]) -> None:
         """Have the node name others by the places that they have elsewhere."""
         for name in ("needs", "watches", "inputs", "reads", "awaited", "given_up"):
-            setattr(self, name, [to(place) for place in getattr(self, name)])
+            places = [to(place) for place in getattr(self, name)]
+            setattr(self, name, places)
         for name in ("successor", "maker", "source"):
             place = getattr(self, name)
             if place >= 0:
@@ -181,14 +182,20 @@ class NodeSpec:
     @property
     def calls_model(self) -> bool:
         """Whether the node, or each item of it, is a model call."""
-        return self.kind == "llm" or (self.kind == "map" and self.item_kind == "llm")
+        if self.kind == "map":
+            return self.item_kind == "llm"
+        return self.kind == "llm"
 
     @property
     def agents_per_item(self) -> int:
         """How many sub-agents an item of the map starts."""
         if self.kind != "map":
             return 0
-        return sum(stage.item_kind == "agent" for stage in (*self.stages, self))
+        count = 0
+        for stage in (*self.stages, self):
+            if stage.item_kind == "agent":
+                count += 1
+        return count
 
     @property
     def per_item(self) -> int:
@@ -212,7 +219,8 @@ _USUAL = [_DEFAULTS[name] for name in _NAMES]
 def _row(spec: NodeSpec) -> dict[str, Any]:
     """Return the fields that are not as usual: most of a plan's nodes have few."""
     values = _VALUES(spec)
-    row = dict(compress(zip(_NAMES, values, strict=True), map(ne, values, _USUAL)))
+    items = zip(_NAMES, values, strict=True)
+    row = dict(compress(items, map(ne, values, _USUAL)))
     if spec.summary.startswith(f"{spec.id} "):
         row["summary"] = spec.summary.removeprefix(spec.id)
     if spec.stages:
@@ -244,7 +252,8 @@ class ExecutionPlan:
 
     def pack(self) -> str:
         """Return the execution plan as compressed text, which `unpack` reads back."""
-        body = [list(map(_row, self.specs)), self.answer, self.on_failure, self.fuse, self.direct]
+        rows = list(map(_row, self.specs))
+        body = [rows, self.answer, self.on_failure, self.fuse, self.direct]
         return pack(body)
 
     @classmethod

@@ -34,7 +34,8 @@ def width(plan: Plan) -> int:
     counts: Counter[int] = Counter()
     for node in topological_order(dependencies):
         for dependency in dependencies[node]:
-            levels[node] = max(levels[node], levels[dependency] + 1)
+            level = levels[dependency] + 1
+            levels[node] = max(levels[node], level)
         counts[levels[node]] += 1
     return max(counts.values(), default=0)
 
@@ -74,7 +75,10 @@ def _seconds_of(node: Node, work: ToolCall | ModelCall | AgentCall) -> float:
 
 
 def _tokens(node: Node) -> int:
-    return sum(_tokens_of(node, work) for _, work in works_of(node))
+    count = 0
+    for _, work in works_of(node):
+        count += _tokens_of(node, work)
+    return count
 
 
 def _tokens_of(node: Node, work: ToolCall | ModelCall | AgentCall) -> int:

@@ -46,7 +46,7 @@ class Graph:
 
     def order(self) -> list[int]:
         """Return the nodes, each behind all that it waits for. It changes nothing, so that queries may ask for it."""
-        return topological_order([_before(spec) for spec in self.specs])
+        return topological_order(list(map(_before, self.specs)))
 
     def sort(self) -> None:
         """Give the nodes their places in the order if some were appended."""
@@ -180,7 +180,8 @@ class Graph:
         read = facts_read(spec.when)
         if spec.over is not None:
             read.append(spec.over)
-        self._want([(node, name, True) for node, name in read])
+        facts = [(node, name, True) for node, name in read]
+        self._want(facts)
         for part in (spec, *spec.stages):
             for lock, mode in part.locks:
                 if mode != SHARED:
@@ -205,7 +206,8 @@ class Graph:
             inputs = spec.inputs
             if spec.policy not in ("first", "quorum"):
                 inputs = spec.inputs[place : place + 1]
-            facts += [(source, inner, False) for source in inputs]
+            for source in inputs:
+                facts.append((source, inner, False))
 
     def readers(self, node: int) -> list[int]:
         """Return the nodes whose activities are given a node's output, and the joins that it is an input of."""

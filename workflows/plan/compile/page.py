@@ -19,7 +19,11 @@ def page_behind(whole: ExecutionPlan, old: int) -> tuple[list[int], ExecutionPla
     first the old nodes that it names, then its own.
     """
     page = ExecutionPlan(whole.specs[old:], whole.answer, direct=whole.direct)
-    known = sorted(dict.fromkeys(node for node in _named(page) if node < old))
+    older: dict[int, None] = {}
+    for node in _named(page):
+        if node < old:
+            older[node] = None
+    known = sorted(older)
     places = {node: place for place, node in enumerate(known)}
 
     def place_in_page(node: int) -> int:
@@ -68,7 +72,8 @@ def attach(page: ExecutionPlan, known: list[int], count: int) -> ExecutionPlan:
     waits: list[list[int]] = []
     for spec in page.specs:
         nodes = (*spec.needs, *spec.watches, *spec.inputs, spec.successor)
-        waits.append([node - count for node in nodes if node >= count])
+        own = [node - count for node in nodes if node >= count]
+        waits.append(own)
     topological_order(waits)
     return page
 
@@ -86,8 +91,9 @@ def check_places(plan: ExecutionPlan, size: int) -> None:
         for part in (spec, *spec.stages):
             if len(dict(part.locks)) < len(part.locks):
                 raise ValueError("the page names a lock twice")
-    if not all(0 <= place < size for place in _named(plan)):
-        raise ValueError("the page does not fit the plan")
+    for place in _named(plan):
+        if not 0 <= place < size:
+            raise ValueError("the page does not fit the plan")
 
 
 def _named(page: ExecutionPlan) -> list[int]:

@@ -37,8 +37,7 @@ def locks_of(work: ToolCall, tools: dict[str, dict[str, Any]], docs: str | None)
     """Return the locks of a call: none if no tool of the run writes a resource of its kind."""
     tool = tools.get(work.tool, {})
     kind, form = _resource(tool)
-    writers = [_resource(each)[0] for each in tools.values() if _is_write(each)]
-    if not kind or kind not in writers:
+    if not kind or not _is_written(kind, tools):
         return []
     is_write = _is_write(tool)
     whole_kind = f"{kind}*"
@@ -54,8 +53,19 @@ def locks_of(work: ToolCall, tools: dict[str, dict[str, Any]], docs: str | None)
 
 def _resource(tool: dict[str, Any]) -> tuple[str, str]:
     """Return the kind of the resource that a tool uses, and the form of its key; empty if it uses none."""
-    kind, _, form = (tool.get("resource") or "").partition(":")
+    resource = tool.get("resource") or ""
+    kind, _, form = resource.partition(":")
     return kind, form
+
+
+def _is_written(kind: str, tools: dict[str, dict[str, Any]]) -> bool:
+    """Whether a tool of the run writes a resource of this kind."""
+    for tool in tools.values():
+        if _is_write(tool):
+            written, _ = _resource(tool)
+            if written == kind:
+                return True
+    return False
 
 
 def _is_write(tool: dict[str, Any]) -> bool:
@@ -72,7 +82,8 @@ def _key(kind: str, form: str, args: dict[str, Any], docs: str | None) -> str | 
         if not isinstance(value, str | int) or "$" in str(value):
             return None  # the value is known only when the node runs
         known[name] = str(value)
-    text = normalize("NFC", _SLOT.sub(lambda slot: known[slot[1]], form))
+    filled = _SLOT.sub(lambda slot: known[slot[1]], form)
+    text = normalize("NFC", filled)
     if kind == "file":
         return normpath(text)
     return text

@@ -43,11 +43,17 @@ def same_plan(one: Plan, other: Plan) -> bool:
 def _calls(plan: Plan) -> set[str]:
     """Return the digests of the nodes that call."""
     digests = _digests(plan, _whole)
-    return {digests[node.id] for node in plan.nodes if not _joins(node)}
+    called: set[str] = set()
+    for node in plan.nodes:
+        if not _joins(node):
+            called.add(digests[node.id])
+    return called
 
 
 def _joins(node: Node) -> bool:
-    return isinstance(node, JoinNode) or (isinstance(node, LlmNode) and node.role == "joiner")
+    if isinstance(node, LlmNode):
+        return node.role == "joiner"
+    return isinstance(node, JoinNode)
 
 
 def _call(node: Node) -> dict[str, Any]:
@@ -92,7 +98,8 @@ def _digest(node: Node, written: dict[str, Any], links: Links, digests: Mapping[
         written["inputs"] = [digests[name] for name in links.inputs]
     if node.kind == "join":
         written["items"] = node.items is not None
-    written["after"] = sorted(digests[name] for name in _sources(links))
+    after = [digests[name] for name in _sources(links)]
+    written["after"] = sorted(after)
     # To look for references takes long, and most calls of tools have none.
     if node.kind != "tool" or links.reads or written.get("when") is not None:
         written = renamed(written, digests)

@@ -41,7 +41,9 @@ def read_by_do(node: MapNode) -> list[str]:
 
 def name_of_value(node: MapNode, given: Mapping[str, Any]) -> str:
     """Return the id that the last node of `do` has in the plan of an item, where it needs one."""
-    taken = [*given, *(stage.id for stage in node.do)]
+    taken: list[str | None] = list(given)
+    for stage in node.do:
+        taken.append(stage.id)
     name = "value"
     count = 1
     while name in taken:
@@ -58,7 +60,8 @@ def plan_of_item(
     """
     nodes: list[dict[str, Any]] = []
     for name, value in given.items():
-        nodes.append({"id": name, "kind": "tool", "tool": GIVEN, "args": {"output": literal(value)}})
+        args = {"output": literal(value)}
+        nodes.append({"id": name, "kind": "tool", "tool": GIVEN, "args": args})
     last = name_of_value(node, given)
     fallbacks = fallbacks_in(node)
     before: list[str] = []

@@ -38,7 +38,8 @@ class Delta:
         listed = replan.get("nodes")
         if isinstance(listed, list):
             nodes = [node for node in listed if isinstance(node, dict)]
-        return cls(str(replan.get("why", "")), tuple(nodes), replan.get("answer"))
+        why = str(replan.get("why", ""))
+        return cls(why, tuple(nodes), replan.get("answer"))
 
     @property
     def expansion_request(self) -> dict[str, Any]:
@@ -54,9 +55,13 @@ def merge(plan: Plan, delta: Delta) -> Plan | tuple[Problem, ...]:
     lead anywhere and arguments fit is for `validate` to say, as of any plan.
     """
     taken = dict.fromkeys(plan.ids)
-    names = _free_names([str(node.get("id")) for node in delta.nodes], taken)
+    wanted = [str(node.get("id")) for node in delta.nodes]
+    names = _free_names(wanted, taken)
+    written: list[dict[str, Any]] = []
+    for node in delta.nodes:
+        written.append(_renamed(node, names))
     try:
-        added = parse_plan({"nodes": [_renamed(node, names) for node in delta.nodes]})
+        added = parse_plan({"nodes": written})
     except InvalidPlan as error:
         return error.problems
     nodes = plan.nodes + added.nodes
@@ -90,12 +95,7 @@ def _free_names(wanted: Iterable[str], taken: Mapping[str, None]) -> dict[str, s
 
 def _renamed(node: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
     """Return a node of the delta, its shape not yet known, with its ids and references renamed."""
-    # Inside a map, the names of its item and of its own nodes mean these, whatever is called so outside.
-    inside = [node.get("as")]
-    do = node.get("do")
-    if isinstance(do, list):
-        inside += [stage.get("id") for stage in do if isinstance(stage, dict)]
-    outside = {name: new for name, new in names.items() if name not in inside}
+    outside = _names_from_outside(node, names)
     made = dict(node)
     for field in _BOUND:
         if field in node:
@@ -115,6 +115,19 @@ def _renamed(node: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
         if "instead" in on_error:
             made["on_error"]["instead"] = _new_name(on_error["instead"], names)
     return made
+
+
+def _names_from_outside(node: dict[str, Any], names: Mapping[str, str]) -> dict[str, str]:
+    """Return the names that references in a node mean as they are meant outside: inside a map, the names of its item
+    and of its own nodes mean these, whatever is called so outside.
+    """
+    inside = [node.get("as")]
+    do = node.get("do")
+    if isinstance(do, list):
+        for stage in do:
+            if isinstance(stage, dict):
+                inside.append(stage.get("id"))
+    return {name: new for name, new in names.items() if name not in inside}
 
 
 def _new_name(name: Any, names: Mapping[str, str]) -> Any:

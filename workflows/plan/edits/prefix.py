@@ -31,8 +31,8 @@ class PlanPrefix:
             added = self._parsed(nodes)
             self._valid = bool(added)
             for node in added:
-                waits = dependencies.links_of(node).waits
-                if _harmless(node, tools) and self.startable.keys() >= set(waits):
+                waits = set(dependencies.links_of(node).waits)
+                if _harmless(node, tools) and self.startable.keys() >= waits:
                     self.startable[node.id] = node
         return len(self.startable) > before
 
@@ -45,7 +45,8 @@ class PlanPrefix:
             added = parse_plan({"nodes": nodes}).nodes
         except InvalidPlan:
             return ()
-        self._ids.update(node.id for node in added)
+        for node in added:
+            self._ids.add(node.id)
         if len(self._ids) < count:
             return ()
         return added
@@ -57,11 +58,14 @@ class PlanPrefix:
 
 
 def _harmless(node: Node, tools: dict[str, dict[str, Any]]) -> bool:
-    if not isinstance(node, ToolNode | LlmNode) or node.when is not None or not isinstance(node.on_error, str):
+    if not isinstance(node, ToolNode | LlmNode):
+        return False
+    if node.when is not None or not isinstance(node.on_error, str):
         return False
     if isinstance(node, LlmNode):
         return not node.adds_nodes
-    return tools.get(node.tool, {}).get("effect", "write") in ("pure", "read")
+    effect = tools.get(node.tool, {}).get("effect", "write")
+    return effect in ("pure", "read")
 
 
 def continued(base: Plan, whole: Plan) -> Plan | None:
@@ -71,4 +75,5 @@ def continued(base: Plan, whole: Plan) -> Plan | None:
         if by_id.pop(node.id, None) != node:
             return None
     rest = [node for node in whole.nodes if node.id in by_id]
-    return whole.model_copy(update={"nodes": (*base.nodes, *rest)})
+    nodes = (*base.nodes, *rest)
+    return whole.model_copy(update={"nodes": nodes})

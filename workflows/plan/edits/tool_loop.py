@@ -64,8 +64,7 @@ def expand_tool_calls(
     allowed = list(node.tools)
     if outputs:
         allowed.append(READER)
-    offered = {tool: tools[tool] for tool in allowed if tool in tools}
-    scope = SymbolTable(plan, offered)
+    scope = SymbolTable(plan, _offered(allowed, tools))
 
     # A node for each call that can be made.
     made: list[Node] = []
@@ -86,7 +85,8 @@ def expand_tool_calls(
             continue
         made_or_why: ToolNode | str = "too many calls at once"
         if index < MAX_TURN_CALLS:
-            made_or_why = _call(scope, f"{stem}{number}_{index + 1}", call, outputs or {}, current)
+            call_name = f"{stem}{number}_{index + 1}"
+            made_or_why = _call(scope, call_name, call, outputs or {}, current)
         if isinstance(made_or_why, str):
             refused[call_id] = made_or_why
             continue
@@ -98,7 +98,8 @@ def expand_tool_calls(
     # The next turn reads all of their ends. It is told by which of these calls its folder is: only calls that have
     # succeeded leave one.
     results = ""
-    ids = (*(call.id for call in made), *running)
+    made_ids = [call.id for call in made]
+    ids = (*made_ids, *running)
     if ids:
         join = JoinNode(id=f"{stem}{number}_all", kind="join", inputs=ids, policy="settled")
         if node.turn_rule is not None:
@@ -120,6 +121,15 @@ def expand_tool_calls(
     following = node.model_copy(update=changes)
     nodes = (*plan.nodes, *made, following)
     return plan.model_copy(update={"nodes": nodes, "answer": dependencies.answer_of(plan)})
+
+
+def _offered(allowed: Sequence[str], tools: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Return the tools of these names, as far as there are such tools."""
+    offered: dict[str, dict[str, Any]] = {}
+    for name in allowed:
+        if name in tools:
+            offered[name] = tools[name]
+    return offered
 
 
 def _named(call: Mapping[str, Any], running: Sequence[str]) -> tuple[str, ...] | str:
@@ -249,23 +259,38 @@ def call_results(turn: Turn, calls: list[dict[str, Any]], results: list[dict[str
     """
     # The results are those of the calls that were made, in their order, and then those of calls that went on.
     asked = {**turn.waits, **turn.cancels}
-    ids = [_id(call, index) for index, call in enumerate(calls)]
-    made = [call_id for call_id in ids if call_id not in turn.refused and call_id not in asked]
-    pending = iter(results[: len(made)])
-    late = {str(entry.get("id")): entry for entry in results[len(made) :]}
+    ids: list[str] = []
+    made_count = 0
+    for index, call in enumerate(calls):
+        call_id = _id(call, index)
+        ids.append(call_id)
+        if call_id not in turn.refused and call_id not in asked:
+            made_count += 1
+    pending = iter(results[:made_count])
+    late: dict[str, dict[str, Any]] = {}
+    for entry in results[made_count:]:
+        late[str(entry.get("id"))] = entry
+
+    # Each call is told its own result, or why it has none.
     found: list[CallResult] = []
     for call_id in ids:
         told = CallResult(call_id, [])
         if call_id in turn.refused:
-            told.nodes.append(("refused", turn.refused[call_id] or _result({})))
+            reason = turn.refused[call_id] or _result({})
+            told.nodes.append(("refused", reason))
         elif call_id in asked:
             told.nodes.extend(_told_of(asked[call_id], late))
         else:
             entry = next(pending, {})
-            told.nodes.append((str(entry.get("id", "refused")), _result(entry)))
+            name = str(entry.get("id", "refused"))
+            told.nodes.append((name, _result(entry)))
         found.append(told)
 
-    ended = [name for name, entry in late.items() if entry.get("status") != GOES_ON]
+    # The first call is also told how all other calls have ended since.
+    ended: list[str] = []
+    for name, entry in late.items():
+        if entry.get("status") != GOES_ON:
+            ended.append(name)
     if found:
         found[0].nodes.extend(_told_of(ended, late))
     return found
@@ -288,7 +313,11 @@ def _told_of(names: Sequence[str], late: dict[str, dict[str, Any]]) -> list[tupl
 
 def calls_going_on(results: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     """Return the calls that still ran when the turn started that is told these results."""
-    return tuple(str(entry["id"]) for entry in results if entry.get("status") == GOES_ON)
+    names: list[str] = []
+    for entry in results:
+        if entry.get("status") == GOES_ON:
+            names.append(str(entry["id"]))
+    return tuple(names)
 
 
 def _result(entry: Mapping[str, Any]) -> str:

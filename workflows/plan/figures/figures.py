@@ -58,33 +58,38 @@ class Figures(Frozen):
 
 def figures_of(record: Record) -> Figures:
     """Return the figures of a run."""
-    timed = [part for part in record.parts if part.kind != "container"]
-    calls = [part for part in timed if part.kind == "call"]
-    sequential = sum(part.millis for part in timed)
+    timed: list[Part] = []
+    calls = 0
+    sequential = 0
+    retries = 0
+    for part in record.parts:
+        retries += part.retries
+        if part.kind == "container":
+            continue
+        timed.append(part)
+        sequential += part.millis
+        if part.kind == "call":
+            calls += 1
     makespan, paused = _makespan(timed, record.asked)
     mean, largest = _widths(timed)
     branches = _branches(record.parts)
-    waited = {cause: millis for cause, millis in record.waited.items() if millis > 0}
-    person = sum(end - begin for begin, end in record.asked)
-    if person:
-        waited["person"] = person
     return Figures(
-        calls=len(calls),
-        subagents=len(timed) - len(calls),
+        calls=calls,
+        subagents=len(timed) - calls,
         sequential_ms=sequential,
         critical_path_ms=critical_path(record.parts)[1],
         makespan_ms=makespan,
         paused_ms=paused,
         saved_ms=sequential - makespan,
         speed_up=_ratio(sequential, makespan),
-        parallel_ratio=_ratio(_overlapping(timed), len(calls)),
+        parallel_ratio=_ratio(_overlapping(timed), calls),
         mean_width=mean,
         largest_width=largest,
         window=record.window,
         utilisation=_ratio(sequential, record.window * makespan),
         busy_ms=_busy(timed),
-        waited_ms=waited,
-        retries=sum(part.retries for part in record.parts),
+        waited_ms=_waited(record),
+        retries=retries,
         failures=_failures(record.parts),
         branches=tuple(branches[:MAX_FIGURE_BRANCHES]),
         branches_left_out=max(0, len(branches) - MAX_FIGURE_BRANCHES),
@@ -174,7 +179,8 @@ def _in_order(parts: Sequence[Part]) -> list[int]:
             elif not entered[place]:
                 entered[place] = True
                 stack.append((place, True))
-                stack += [(before, False) for before in _predecessors(parts, parts[place])]
+                for before in _predecessors(parts, parts[place]):
+                    stack.append((before, False))
     return order
 
 
@@ -204,7 +210,8 @@ def _common(gaps: Sequence[Stretch], asked: Sequence[Stretch]) -> int:
             at += 1
         here = at
         while here < len(gaps) and gaps[here][0] < end:
-            common += max(0, min(end, gaps[here][1]) - max(begin, gaps[here][0]))
+            gap_begin, gap_end = gaps[here]
+            common += max(0, min(end, gap_end) - max(begin, gap_begin))
             here += 1
     return common
 
@@ -212,7 +219,9 @@ def _common(gaps: Sequence[Stretch], asked: Sequence[Stretch]) -> int:
 def _widths(timed: Sequence[Part]) -> tuple[float | None, int]:
     """Return the mean width while anything was under way, and the largest."""
     changes: list[tuple[int, int]] = []
+    sequential = 0
     for part in timed:
+        sequential += part.millis
         if part.millis:
             changes += [(part.began, 1), (part.ended, -1)]
     changes.sort()  # at the same millisecond, ends come first
@@ -226,7 +235,7 @@ def _widths(timed: Sequence[Part]) -> tuple[float | None, int]:
         since = at
         width += change
         largest = max(largest, width)
-    return _ratio(sum(part.millis for part in timed), covered), largest
+    return _ratio(sequential, covered), largest
 
 
 def _overlapping(timed: Sequence[Part]) -> int:
@@ -243,6 +252,15 @@ def _overlapping(timed: Sequence[Part]) -> int:
         if latest is None or part.ended > latest:
             latest = part.ended
     return count
+
+
+def _waited(record: Record) -> dict[str, int]:
+    """Return how long the calls have waited, by cause: with the time in which the run waited for a person."""
+    waited = {cause: millis for cause, millis in record.waited.items() if millis > 0}
+    person = sum(end - begin for begin, end in record.asked)
+    if person:
+        waited["person"] = person
+    return waited
 
 
 def _busy(timed: Sequence[Part]) -> dict[str, int]:
@@ -268,10 +286,16 @@ def _branches(parts: Sequence[Part]) -> list[BranchUsage]:
     for part in parts:
         if any(part.used):
             used[part.branch] = used.get(part.branch, NO_USAGE).plus(part.used)
-    branches = []
-    for name in sorted(used, key=lambda name: (-used[name].cost, -used[name].tokens, name)):
+
+    def rank(name: str) -> tuple[int, int, str]:
         usage = used[name]
-        branches.append(BranchUsage(branch=name, calls=usage.calls, tokens=usage.tokens, cost_usd=dollars(usage.cost)))
+        return -usage.cost, -usage.tokens, name
+
+    branches = []
+    for name in sorted(used, key=rank):
+        usage = used[name]
+        cost = dollars(usage.cost)
+        branches.append(BranchUsage(branch=name, calls=usage.calls, tokens=usage.tokens, cost_usd=cost))
     return branches
 
 

@@ -57,8 +57,12 @@ def together(runs: Sequence[Figures]) -> ManyFigures:
 
     spreads = {}
     for name in SPREAD:
-        figures = [getattr(run, name) for run in runs]
-        values = sorted(figure for figure in figures if figure is not None)
+        values: list[float] = []
+        for run in runs:
+            figure = getattr(run, name)
+            if figure is not None:
+                values.append(figure)
+        values.sort()
         if values:
             spreads[name] = Spread(median=_at(values, 0.5), p90=_at(values, 0.9))
     speed_up = None

@@ -64,17 +64,24 @@ class Islands:
             self._later = self._all_behind(self._next, LOOKED_AT * len(members))
             self._prune(members)
             pieces = self._components(members)
-            faulty = [piece for piece in pieces if not self._is_sound(piece, members, widest)]
+            faulty: list[list[int]] = []
+            for piece in pieces:
+                if not self._is_sound(piece, members, widest):
+                    faulty.append(piece)
             if not faulty:
                 return pieces
             for piece in faulty:
-                deepest = max(self._depth[node] for node in piece)
-                last_level = [node for node in piece if self._depth[node] == deepest]
+                last_level = self._last_level(piece)
                 # A piece with one set of readers only had too many nodes, or kept some of them waiting too long.
                 if is_large and len(self._readers(piece, members)) == 1:
                     self._next |= dict.fromkeys(last_level, True)
                 for node in last_level:
                     del members[node]
+
+    def _last_level(self, piece: list[int]) -> list[int]:
+        """Return the nodes of a piece that run last."""
+        deepest = max(self._depth[node] for node in piece)
+        return [node for node in piece if self._depth[node] == deepest]
 
     def _consumers_of(self, nodes: Iterable[int]) -> dict[int, None]:
         """Return what consumes one of these nodes, each once."""
@@ -92,7 +99,8 @@ class Islands:
         for depth in range(1, len(self._graph.specs)):
             ends = self._behind(level, members)
             level = list(ends)
-            if not level or len(members) + len(level) - len(ready) > room:
+            joined = len(members) + len(level) - len(ready)
+            if not level or joined > room:
                 break
             self._ends |= ends
             self._depth |= dict.fromkeys(level, depth)
@@ -103,9 +111,13 @@ class Islands:
         """Return what may run behind these in the same pieces, and when it ends there."""
         ends: dict[int, int] = {}
         for consumer in self._consumers_of(level):
-            inside = [self._ends[dep] for dep in self._graph.deps[consumer] if dep in members]
-            if len(inside) == self._open_deps[consumer] and self._joins_in(consumer):
-                end = max(inside) + self._millis(consumer)
+            ends_inside: list[int] = []
+            for dep in self._graph.deps[consumer]:
+                if dep in members:
+                    ends_inside.append(self._ends[dep])
+            waits_inside = len(ends_inside) == self._open_deps[consumer]
+            if waits_inside and self._joins_in(consumer):
+                end = max(ends_inside) + self._millis(consumer)
                 if end <= MAX_ISLAND_MILLIS:
                     ends[consumer] = end
         return ends
@@ -129,20 +141,30 @@ class Islands:
         stack = list(members)
         while stack:
             node = stack.pop()
-            behind = [consumer for consumer in dict.fromkeys(graph.consumers[node]) if consumer in members]
-            if not behind or (node in members and not self._outside(node, members)):
+            behind: list[int] = []
+            for consumer in dict.fromkeys(graph.consumers[node]):
+                if consumer in members:
+                    behind.append(consumer)
+            if not behind:
+                continue
+            if node in members and not self._outside(node, members):
                 continue
             for consumer in behind:
                 del members[consumer]
             # What waits for those that went is read outside now, and so is what they wait for.
             stack += behind
             for consumer in behind:
-                stack += [dep for dep in graph.deps[consumer] if dep in members]
+                for dep in graph.deps[consumer]:
+                    if dep in members:
+                        stack.append(dep)
 
     def _outside(self, node: int, members: Mapping[int, bool]) -> tuple[int, ...]:
         """Return what waits for a node outside, and not also for what only the next pieces run."""
-        readers = readers_of(self._graph, node)
-        return tuple(reader for reader in readers if reader not in members and reader not in self._later)
+        outside: list[int] = []
+        for reader in readers_of(self._graph, node):
+            if reader not in members and reader not in self._later:
+                outside.append(reader)
+        return tuple(outside)
 
     def _components(self, members: dict[int, bool]) -> list[list[int]]:
         """Return what hangs together, in the order of the members."""
@@ -168,8 +190,13 @@ class Islands:
         """Whether a piece may run as one: all that is read outside is read by the same nodes."""
         if len(piece) == 1:
             return True
-        ready = sum(self._depth[node] == 0 for node in piece)
-        if ready > widest or len(piece) > MAX_MEMBERS or len(self._readers(piece, members)) > 1:
+        ready_count = 0
+        for node in piece:
+            if self._depth[node] == 0:
+                ready_count += 1
+        if ready_count > widest or len(piece) > MAX_MEMBERS:
+            return False
+        if len(self._readers(piece, members)) > 1:
             return False
         return self._held_up(piece) <= ALONE_MILLIS * len(piece)
 
@@ -177,7 +204,7 @@ class Islands:
         """Return what waits outside for the last nodes of a piece, each set of it once."""
         readers: dict[tuple[int, ...], None] = {}
         for node in piece:
-            is_last = not any(consumer in members for consumer in self._graph.consumers[node])
+            is_last = members.keys().isdisjoint(self._graph.consumers[node])
             if is_last:
                 outside = tuple(sorted(self._outside(node, members)))
                 readers[outside] = None
@@ -191,7 +218,8 @@ class Islands:
         for node in piece:
             for reader in readers_of(self._graph, node):
                 if reader in self._next:
-                    begins[reader] = max(begins.get(reader, 0), self._ends[node])
+                    begin = begins.get(reader, 0)
+                    begins[reader] = max(begin, self._ends[node])
         if not begins:
             return 0
         return self._end(piece) - min(begins.values())
@@ -202,7 +230,9 @@ class Islands:
     def readers(self, piece: list[int]) -> tuple[int, ...]:
         """Return what waits for a piece. Those behind which only next pieces go on have in common when they end."""
         [readers] = self._readers(piece, dict.fromkeys(piece, True))
-        return readers or (-1 - self._end(piece) // TOGETHER_MILLIS,)
+        if readers:
+            return readers
+        return (-1 - self._end(piece) // TOGETHER_MILLIS,)
 
 
 def dealt(pieces: Iterable[list[int]], *, workers: int, room: int, most: int = MAX_MEMBERS) -> list[list[int]]:

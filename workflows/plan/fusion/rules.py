@@ -86,8 +86,11 @@ class Timings:
         """Return how long calls of tools take, as far as the run knows that from more than what a tool declares."""
         usual = dict(self.known)
         for tool, (count, total) in self.measured.items():
-            if count >= ENOUGH_CALLS and (tool not in usual or total // count > MAX_SHORT_MILLIS):
-                usual[tool] = total // count
+            if count < ENOUGH_CALLS:
+                continue
+            mean = total // count
+            if tool not in usual or mean > MAX_SHORT_MILLIS:
+                usual[tool] = mean
         return usual
 
     def note(self, tool: str, millis: int) -> None:

@@ -13,7 +13,9 @@ Effort = Literal["none", "low", "medium", "high"]
 
 
 def _as_list(value: Any) -> Any:
-    return (value,) if isinstance(value, str) else value
+    if isinstance(value, str):
+        return (value,)
+    return value
 
 
 class CallSettings(Frozen):
@@ -38,7 +40,8 @@ class CallSettings(Frozen):
 
     @model_serializer(mode="wrap")
     def _set_only(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return {name: value for name, value in write(self).items() if value is not None}
+        written = write(self)
+        return {name: value for name, value in written.items() if value is not None}
 
     @property
     def names(self) -> tuple[str, ...]:

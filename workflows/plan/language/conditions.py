@@ -16,6 +16,7 @@ from sennit.workflows.plan.language.validation_messages import Frozen, wrong_for
 from sennit.workflows.plan.limits import MAX_CONDITION_LEVELS
 
 Op = Literal["eq", "ne", "lt", "le", "gt", "ge", "in", "exists", "contains"]
+_TEST_FIELDS = frozenset(("ref", "op", "value", "at", "is"))
 Lookup = Callable[[dict[str, Any]], Scalar | Missing]
 _FORM = "{ref: $a.count, op: gt, value: 3}, {and: [...]}, {or: [...]} or {not: ...}"
 
@@ -151,12 +152,13 @@ def moved(condition: dict[str, Any] | None, to: Callable[[int], int]) -> dict[st
     copied = deepcopy(condition)
     for test in compiled_tests(copied):
         if "at" in test:
-            test["at"] = [to(test["at"][0]), test["at"][1]]
+            node, name = test["at"]
+            test["at"] = [to(node), name]
     return copied
 
 
 def _check_test(test: dict[str, Any]) -> None:
-    is_known = all(name in ("ref", "op", "value", "at", "is") for name in test)
+    is_known = test.keys() <= _TEST_FIELDS
     is_comparison = isinstance(test.get("ref"), str) and test.get("op") in get_args(Op)
     if "at" in test:
         place = test["at"]
@@ -187,12 +189,15 @@ def _compare(ref: str, op: Op, fact: Scalar | Missing, value: Any) -> bool:
 
 def _same(fact: Scalar, value: Any) -> bool:
     """Equality without Python's `True == 1`."""
-    return isinstance(fact, bool) == isinstance(value, bool) and fact == value
+    if isinstance(fact, bool) != isinstance(value, bool):
+        return False
+    return bool(fact == value)
 
 
 def _ordered(ref: str, op: Op, fact: Scalar, value: Any) -> bool:
-    numbers = _is_number(fact) and _is_number(value)
-    if not numbers and not (isinstance(fact, str) and isinstance(value, str)):
+    are_numbers = _is_number(fact) and _is_number(value)
+    are_texts = isinstance(fact, str) and isinstance(value, str)
+    if not are_numbers and not are_texts:
         raise ConditionError(f"{ref}: `{op}` cannot compare {fact!r} with {value!r}")
     left: Any = fact
     if op == "lt":

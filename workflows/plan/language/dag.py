@@ -55,4 +55,6 @@ def first_cycle(after: Sequence[Iterable[int]]) -> list[int] | None:
 
 def format_path(names: list[str]) -> str:
     """Return `a needs b needs c`, without the middle of a long path."""
-    return " needs ".join(names if len(names) <= 12 else [*names[:6], "...", *names[-5:]])
+    if len(names) > 12:
+        names = [*names[:6], "...", *names[-5:]]
+    return " needs ".join(names)

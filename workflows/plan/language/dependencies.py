@@ -9,6 +9,7 @@ from sennit.workflows.plan.language.nodes import (
     RESERVED_IDS,
     AgentCall,
     Instead,
+    JoinNode,
     MapNode,
     ModelCall,
     Node,
@@ -26,11 +27,13 @@ from sennit.workflows.plan.language.references import (
     references_in,
 )
 
+Call = ToolCall | ModelCall | AgentCall
+"""The call of a node, or of a node in a map's `do`."""
 ITEM_RUN = AgentCall(kind="agent", goal="do", tools=())
 """The call that an item of a map makes whose `do` is the plan of a run of its own."""
 
 
-def work_of(node: Node) -> ToolCall | ModelCall | AgentCall | None:
+def work_of(node: Node) -> Call | None:
     """Return the call a node makes: its own, or the last of a map's `do`."""
     # by kind and not by class: pydantic's classes take ten times as long to tell, and every node is asked often
     if node.kind == "map":
@@ -43,12 +46,16 @@ def work_of(node: Node) -> ToolCall | ModelCall | AgentCall | None:
     return node
 
 
-def works_of(node: Node) -> list[tuple[Where, ToolCall | ModelCall | AgentCall]]:
+def works_of(node: Node) -> list[tuple[Where, Call]]:
     """Return (place in the node, call) of each call a node makes: one as a rule, of a map those in its `do`. What its
     programs call is in their scripts.
     """
     if node.kind == "map":
-        return [(stage_place(node, at), stage) for at, stage in enumerate(node.do) if stage.kind != "program"]
+        works: list[tuple[Where, Call]] = []
+        for position, stage in enumerate(node.do):
+            if stage.kind != "program":
+                works.append((stage_place(node, position), stage))
+        return works
     work = work_of(node)
     if work is None:
         return []
@@ -58,7 +65,11 @@ def works_of(node: Node) -> list[tuple[Where, ToolCall | ModelCall | AgentCall]]
 def programs_in(node: Node) -> list[tuple[Where, Program]]:
     """Return (place in the node, program) of each program with a script: the node itself, or those in a map's `do`."""
     if node.kind == "map":
-        return [(stage_place(node, at), stage) for at, stage in enumerate(node.do) if stage.kind == "program"]
+        programs: list[tuple[Where, Program]] = []
+        for position, stage in enumerate(node.do):
+            if stage.kind == "program":
+                programs.append((stage_place(node, position), stage))
+        return programs
     if node.kind == "program":
         return [((), node)]
     return []
@@ -243,7 +254,8 @@ def facts_wanted(plan: Plan) -> dict[str, list[str]]:
         for _, test in comparisons_of(node.when):
             reference = parse_reference(test.ref)
             if reference is not None and reference.node not in RESERVED_IDS:
-                wanted.setdefault(reference.node, []).append(fact_name(reference, test.op))
+                fact = fact_name(reference, test.op)
+                wanted.setdefault(reference.node, []).append(fact)
         if node.kind == "map":
             over = parse_reference(node.over)
             if over is not None and over.node not in RESERVED_IDS:
@@ -259,21 +271,27 @@ def facts_wanted(plan: Plan) -> dict[str, list[str]]:
 
 def _want_of_inputs(plan: Plan, wanted: dict[str, list[str]]) -> None:
     """Add what the inputs of joins are to tell, so that the joins have the facts that are wanted of them."""
-    joins = {node.id: node for node in plan.nodes if node.kind == "join" and node.items is None}
+    joins: dict[str, JoinNode] = {}
+    for node in plan.nodes:
+        if node.kind == "join" and node.items is None:
+            joins[node.id] = node
     asked: list[tuple[str, str]] = []
     for name in joins:
-        asked += [(name, fact) for fact in wanted.get(name, ())]
+        for fact in wanted.get(name, ()):
+            asked.append((name, fact))
     for name, fact in asked:  # which grows: an input may be a join itself
-        node = joins[name]
-        policy = "quorum" if isinstance(node.policy, Quorum) else node.policy
+        join = joins[name]
+        policy = "quorum"
+        if not isinstance(join.policy, Quorum):
+            policy = join.policy
         found = fact_of_input(policy, fact)
         if found is None:
             continue
         # Nobody knows which inputs the policies `first` and quorum will take.
         place, inner = found
-        inputs = node.inputs
+        inputs = join.inputs
         if policy not in ("first", "quorum"):
-            inputs = node.inputs[place : place + 1]
+            inputs = join.inputs[place : place + 1]
         for source in inputs:
             facts = wanted.setdefault(source, [])
             if OF_A_JOIN + inner not in facts:

@@ -30,14 +30,19 @@ def first_violation(data: Any, *, depth: int = MAX_JSON_LEVELS) -> tuple[Where, 
             return where, wrong
         if len(where) > depth:
             return (), f"nested more than {depth} levels deep; flatten it, or put the text in a document"
-        seen += len(value) if isinstance(value, _HOLDERS) else 1
+        if isinstance(value, _HOLDERS):
+            seen += len(value)
+        else:
+            seen += 1
         if seen > MAX_JSON_VALUES:
             return (), f"holds over {MAX_JSON_VALUES:,} values; use a `map` for many alike nodes"
         for key, item in _parts(value):
             if isinstance(item, _HOLDERS):
                 pending.append((item, (*where, key)))
                 continue
-            wrong = None if isinstance(item, str) and item.isascii() else _wrong(item)
+            if isinstance(item, str) and item.isascii():
+                continue
+            wrong = _wrong(item)
             if wrong is not None:
                 return (*where, key), wrong
     return None
@@ -46,28 +51,34 @@ def first_violation(data: Any, *, depth: int = MAX_JSON_LEVELS) -> tuple[Where, 
 def _parts(value: Any) -> Iterable[tuple[Any, Any]]:
     if isinstance(value, dict):
         return value.items()
-    return enumerate(value) if isinstance(value, list) else ()
+    if isinstance(value, list):
+        return enumerate(value)
+    return ()
 
 
 def _wrong(value: object) -> str | None:
     if isinstance(value, str):
-        return (
-            None
-            if _encodable(value)
-            else f"{format_value(value)} holds half a surrogate pair; write the character whole"
-        )
+        if _encodable(value):
+            return None
+        return f"{format_value(value)} holds half a surrogate pair; write the character whole"
     if isinstance(value, bool) or value is None:
         return None
     if isinstance(value, int):
-        return "a number of over 300 digits; write it as text" if value.bit_length() > MAX_NUMBER_BITS else None
+        if value.bit_length() > MAX_NUMBER_BITS:
+            return "a number of over 300 digits; write it as text"
+        return None
     if isinstance(value, float):
-        return None if isfinite(value) else f"{format_value(value)} is no number that JSON can hold; use null or text"
+        if isfinite(value):
+            return None
+        return f"{format_value(value)} is no number that JSON can hold; use null or text"
     if isinstance(value, dict):
         for key in value:
             if not isinstance(key, str) or not (key.isascii() or _encodable(key)):
                 return _wrong_key(key)
         return None
-    return None if isinstance(value, list) else f"{_kind(value)} is nothing that JSON can hold"
+    if isinstance(value, list):
+        return None
+    return f"{_kind(value)} is nothing that JSON can hold"
 
 
 def _wrong_key(key: Any) -> str:

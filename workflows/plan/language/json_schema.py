@@ -106,7 +106,9 @@ def resolve(schema: Any, defs: dict[str, Any]) -> Schema:
         if not isinstance(name, str):
             return schema
         schema = defs.get(name.rpartition("/")[2], {})
-    return schema if isinstance(schema, dict) else {}
+    if isinstance(schema, dict):
+        return schema
+    return {}
 
 
 def types_of(schema: Any, defs: dict[str, Any]) -> frozenset[str]:
@@ -170,9 +172,10 @@ def typed_value(text: str, types: frozenset[str] = frozenset()) -> Any:
     # In Python, true is a number.
     if isinstance(value, bool) and "boolean" not in types:
         return text
-    if not any(isinstance(value, TYPES[name]) for name in types):
-        return text
-    return value
+    for name in types:
+        if isinstance(value, TYPES[name]):
+            return value
+    return text
 
 
 def wrong_argument(name: str, value: Any, known: Mapping[str, list[str]]) -> str | None:
@@ -181,9 +184,11 @@ def wrong_argument(name: str, value: Any, known: Mapping[str, list[str]]) -> str
         return f"has no argument {format_name(name)}{nearest_or_known(name, known)}"
     types = known[name]
     kind = type_of(value)
-    if not types or kind in types or (kind == "integer" and "number" in types):
+    is_number = kind == "integer" and "number" in types
+    if not types or kind in types or is_number:
         return None
-    return f"takes as {format_name(name)} {' or '.join(types)}, and this is {kind}"
+    wanted = " or ".join(types)
+    return f"takes as {format_name(name)} {wanted}, and this is {kind}"
 
 
 class _Check:
@@ -269,7 +274,8 @@ class _Check:
             faults.append(found)
         kinds = self._types({"anyOf": choices})
         if kinds and not _is_any(value, kinds):
-            return where, f"wanted {' or '.join(sorted(kinds))}, not {format_value(value)}"
+            wanted = " or ".join(sorted(kinds))
+            return where, f"wanted {wanted}, not {format_value(value)}"
 
         # The nearest is of the value's type, if any is, and has the fewest faults.
         of_its_type = []
@@ -293,7 +299,8 @@ class _Check:
                 yield from self.violations(item, properties[name], (*where, name), level + 1)
             elif extra is False:
                 self._spend(_STEPS_A_NAME * len(properties))
-                yield (*where, name), f"{format_name(name)} is unknown{nearest_or_known(name, properties)}"
+                sentence = f"{format_name(name)} is unknown{nearest_or_known(name, properties)}"
+                yield (*where, name), sentence
             elif isinstance(extra, dict):
                 yield from self.violations(item, extra, (*where, name), level + 1)
 
@@ -301,7 +308,8 @@ class _Check:
         of_items = schema.get("items")
         if isinstance(of_items, dict | bool):
             for index, item in enumerate(value):
-                yield from self.violations(item, of_items, (*where, index), level + 1)
+                inside = (*where, index)
+                yield from self.violations(item, of_items, inside, level + 1)
 
     def _wrong_type(self, value: Any, schema: Schema) -> str | None:
         if "const" in schema:
@@ -350,7 +358,9 @@ def equal(one: Any, other: Any) -> bool:
             return False
         return all(equal(item, other[key]) for key, item in one.items())
     if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(equal, one, other))
+        if len(one) != len(other):
+            return False
+        return all(map(equal, one, other))
     return bool(one == other)
 
 
@@ -458,9 +468,11 @@ def pattern_size(pattern: str) -> int:
     size = len(bare) + weight * classes
     copies = 1
     for repeat in _COUNT.finditer(bare):
-        most = max(int(number or 0) for number in repeat[1].split(","))
+        bounds = [int(number or 0) for number in repeat[1].split(",")]
+        most = max(bounds)
         # A repeat of a group, or of a repeat, copies all of it; # may begin a comment, which hides what is repeated.
-        if "#" in bare or bare[repeat.start() - 1] in ")}?+*":
+        repeated = bare[repeat.start() - 1]
+        if "#" in bare or repeated in ")}?+*":
             copies *= max(most, 1)
         else:
             size += weight * most

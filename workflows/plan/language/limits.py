@@ -21,7 +21,9 @@ def parse_duration(value: Any, longest: int = 30) -> float:
     """Return the seconds in `value`, in whole milliseconds and at most so many days; raises ValueError naming the
     accepted forms.
     """
-    found = _SHAPE.match(value) if isinstance(value, str) else None
+    found = None
+    if isinstance(value, str):
+        found = _SHAPE.match(value)
     if found is None:
         raise ValueError(f"{value!r} is not a duration; write one such as 500ms, 30s, 5m, 24h")
     millis = float(found[1]) * _MILLIS[found[2]]
@@ -116,7 +118,13 @@ def micro_dollars(usd: float) -> int:
 
 def limit_fields(amounts: dict[str, int]) -> dict[str, Any]:
     """Return amounts as fields of `Limits`: what `amounts` makes of them again."""
-    return {name if name != "cost" else "cost_usd": format_amount(name, amount) for name, amount in amounts.items()}
+    fields: dict[str, Any] = {}
+    for name, amount in amounts.items():
+        if name == "cost":
+            fields["cost_usd"] = dollars(amount)
+        else:
+            fields[name] = amount
+    return fields
 
 
 def amount_text(name: str, amount: int) -> str:
@@ -132,4 +140,6 @@ def dollars_text(cost: int) -> str:
 
 
 def format_amount(name: str, amount: int) -> int | float:
-    return dollars(amount) if name == "cost" else amount
+    if name == "cost":
+        return dollars(amount)
+    return amount

@@ -32,7 +32,9 @@ def kind_of(content_type: str) -> MediaKind:
     """Return what people call a content type of media."""
     if content_type == "application/pdf":
         return "PDF"
-    return "audio" if content_type.startswith("audio/") else "image"
+    if content_type.startswith("audio/"):
+        return "audio"
+    return "image"
 
 
 def as_media(value: Any) -> Media | None:

@@ -101,6 +101,11 @@ OnError = Annotated[
 ]
 
 
+def _without_empty(written: dict[str, Any], optional: tuple[str, ...]) -> dict[str, Any]:
+    """Return what is written of a model, without those of its optional fields that say nothing."""
+    return {name: value for name, value in written.items() if name not in optional or value}
+
+
 class EndedCalls(Frozen):
     """The model's next turn starts when so many calls of this turn have ended, or all of fewer."""
 
@@ -148,7 +153,7 @@ class Turn(Frozen):
     @model_serializer(mode="wrap")
     def _without_unset(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """As of a model call: a turn that waits for all calls is written without a rule."""
-        return {name: value for name, value in write(self).items() if name not in _OF_RULE or value}
+        return _without_empty(write(self), _OF_RULE)
 
 
 _OF_RULE = ("rule", "waits", "cancels")
@@ -272,7 +277,7 @@ class ModelCall(Work):
     @model_serializer(mode="wrap")
     def _without_unset(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """A call is known by what is written of it, so a field that it does not use is not there."""
-        return {name: value for name, value in write(self).items() if name not in _OPTIONAL or value}
+        return _without_empty(write(self), _OPTIONAL)
 
     @model_validator(mode="after")
     def _works_in_its_workspace(self) -> Self:
@@ -331,7 +336,7 @@ class AgentCall(Work):
     @model_serializer(mode="wrap")
     def _without_unset(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """As of a model call: a field that is not used is not there."""
-        return {name: value for name, value in write(self).items() if name not in _OPTIONAL or value}
+        return _without_empty(write(self), _OPTIONAL)
 
 
 class AgentNode(Placed, AgentCall):
@@ -385,12 +390,16 @@ STAGES: Final[Mapping[str, type[BaseModel]]] = {
 def _chain(do: Any) -> Any:
     if isinstance(do, list) and len(do) == 1:
         raise ValueError("a chain has two nodes or more; write one alone without the list")
-    return do if isinstance(do, list | tuple) else (do,)
+    if isinstance(do, list | tuple):
+        return do
+    return (do,)
 
 
 def _as_written(do: Any, write: SerializerFunctionWrapHandler) -> Any:
     written = write(do)
-    return written[0] if len(written) == 1 else written
+    if len(written) == 1:
+        return written[0]
+    return written
 
 
 class MapNode(Placed):
@@ -418,12 +427,17 @@ class MapNode(Placed):
     @property
     def stages(self) -> tuple[str, ...]:
         """The ids of the nodes in `do`, "" for the last one."""
-        return (*(stage.id or "" for stage in self.do[:-1]), "")
+        earlier = [stage.id or "" for stage in self.do[:-1]]
+        return (*earlier, "")
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names that mean something in `do` only: the item's, and the ids of the chain's nodes."""
-        return (self.as_, *self._earlier, *(stage.id for stage in self.do if stage.id is not None))
+        names = [self.as_, *self._earlier]
+        for stage in self.do:
+            if stage.id is not None:
+                names.append(stage.id)
+        return tuple(names)
 
     @property
     def runs_apart(self) -> bool:
@@ -440,7 +454,9 @@ class MapNode(Placed):
     @property
     def units(self) -> tuple[str, ...]:
         """The nodes in `do` that this run's scheduler knows for each item."""
-        return ("",) if self.runs_apart else self.stages
+        if self.runs_apart:
+            return ("",)
+        return self.stages
 
     def at_stage(self, stage: str) -> "MapNode":
         """Return the map as if only this node of the chain were its `do`. Raises KeyError if there is none."""
@@ -449,7 +465,8 @@ class MapNode(Placed):
         if self.runs_apart:
             return self
         place = self.stages.index(stage)
-        found = self.model_copy(update={"do": (self.do[place].model_copy(update={"id": None}),)})
+        last = self.do[place].model_copy(update={"id": None})
+        found = self.model_copy(update={"do": (last,)})
         found._earlier = self.stages[:place]
         return found
 
@@ -457,7 +474,8 @@ class MapNode(Placed):
 def _quorum(value: Any) -> Any:
     """Let a count of at least 1 pass, and a share of 1% to 100%."""
     is_count = isinstance(value, int) and not isinstance(value, bool) and value >= 1
-    if is_count or (isinstance(value, str) and _SHARE.match(value)):
+    is_share = isinstance(value, str) and _SHARE.match(value) is not None
+    if is_count or is_share:
         return value
     raise ValueError(f'{format_value(value)} is no quorum; write a count such as 2 or a share such as "60%"')
 
@@ -508,7 +526,7 @@ class JoinNode(Placed):
     @model_serializer(mode="wrap")
     def _without_unset(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """As of a model call: a join that is before no such turn is written without one."""
-        return {name: value for name, value in write(self).items() if name != "turn" or value}
+        return _without_empty(write(self), ("turn",))
 
     @model_validator(mode="before")
     @classmethod
@@ -558,8 +576,10 @@ class InputSpec(Frozen):
 
     @model_serializer(mode="wrap")
     def _without_unset(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        written = write(self)
-        return {name: value for name, value in written.items() if name != "default" or not self.is_required}
+        written: dict[str, Any] = write(self)
+        if self.is_required:
+            written.pop("default", None)
+        return written
 
 
 def _short_goal(goal: str) -> str:
@@ -574,7 +594,11 @@ Goal = Annotated[str, AfterValidator(_short_goal)]
 
 def _switch(value: Any) -> Any:
     """Let the truth values pass as which YAML reads the words `on` and `off`."""
-    return {True: "on", False: "off"}[value] if isinstance(value, bool) else value
+    if not isinstance(value, bool):
+        return value
+    if value:
+        return "on"
+    return "off"
 
 
 class Plan(Frozen):

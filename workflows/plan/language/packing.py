@@ -18,7 +18,8 @@ def pack_plan(plan: dict[str, Any]) -> str:
     Raises ValueError when the text is over 1 MiB, or when the plan is not JSON (NaN, a lone surrogate).
     """
     text = json.dumps(plan, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    packed = base64.b64encode(zlib.compress(text.encode(), 9)).decode()
+    compressed = zlib.compress(text.encode(), 9)
+    packed = base64.b64encode(compressed).decode()
     if len(packed) > MAX_PACKED_BYTES:
         raise ValueError(
             f"the plan is {len(packed):,} bytes packed; at most {MAX_PACKED_BYTES:,} travel. "
@@ -34,8 +35,10 @@ def unpack_plan(text: str) -> dict[str, Any]:
     if len(text) > MAX_PACKED_BYTES:
         raise ValueError(f"`plan_packed` is {len(text):,} characters; at most {MAX_PACKED_BYTES:,}")
     try:
-        body = inflate(base64.b64decode(text.encode("ascii", "replace"), validate=True), MAX_UNPACKED_BYTES)
-        if 1 + sum(map(body.count, (b",", b"[", b"{"))) > MAX_PACKED_VALUES:  # those in texts too
+        packed = base64.b64decode(text.encode("ascii", "replace"), validate=True)
+        body = inflate(packed, MAX_UNPACKED_BYTES)
+        signs = sum(map(body.count, (b",", b"[", b"{")))  # those in texts too
+        if 1 + signs > MAX_PACKED_VALUES:
             raise ValueError(f"holds over {MAX_PACKED_VALUES:,} values; use a `map` node for many alike nodes")
         plan = json.loads(body, parse_constant=_refuse)
     except (binascii.Error, zlib.error, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
@@ -49,7 +52,9 @@ def unpack_plan(text: str) -> dict[str, Any]:
 
 def pack(value: Any) -> str:
     """Return a JSON value as compressed text, which `unpack` reads back: what only Sennit itself reads."""
-    return base64.b85encode(zlib.compress(json.dumps(value, separators=(",", ":")).encode(), 9)).decode()
+    text = json.dumps(value, separators=(",", ":"))
+    compressed = zlib.compress(text.encode(), 9)
+    return base64.b85encode(compressed).decode()
 
 
 def unpack(text: str, most: int) -> Any:
@@ -63,8 +68,10 @@ def inflate(packed: bytes, most: int) -> bytes:
     body = stream.decompress(packed, most + 1)
     if len(body) > most:
         raise ValueError(f"unpacks to more than {most:,} bytes")
-    if not stream.eof or stream.unused_data:
-        raise ValueError("is cut off" if not stream.eof else "has text after its end")
+    if not stream.eof:
+        raise ValueError("is cut off")
+    if stream.unused_data:
+        raise ValueError("has text after its end")
     return body
 
 

@@ -57,8 +57,12 @@ def parse_plan(data: Any) -> Plan:
         return Plan.model_validate(data)
     except ValidationError as error:
         # A list is also `too short` when only its items are wrong.
-        errors = [item for item in error.errors(include_url=False) if item["type"] != "too_short" or not item["input"]]
-        raise InvalidPlan(_problem(item, data) for item in errors[:MAX_PARSE_PROBLEMS]) from None
+        errors: list[ErrorDetails] = []
+        for item in error.errors(include_url=False):
+            if item["type"] != "too_short" or not item["input"]:
+                errors.append(item)
+        problems = [_problem(item, data) for item in errors[:MAX_PARSE_PROBLEMS]]
+        raise InvalidPlan(problems) from None
 
 
 def malformed(data: Any) -> Problem | None:
@@ -67,7 +71,8 @@ def malformed(data: Any) -> Problem | None:
         return Problem("shape", (), f"a plan is an object with `nodes`, not {format_value(data)}")
     listed = data.get("nodes")
     if isinstance(listed, list) and len(listed) > MAX_NODES:
-        return Problem("too_many_nodes", ("nodes",), f"{len(listed):,} nodes; at most {MAX_NODES:,}. Use a `map`")
+        message = f"{len(listed):,} nodes; at most {MAX_NODES:,}. Use a `map`"
+        return Problem("too_many_nodes", ("nodes",), message)
     violation = first_violation(data)
     if violation is None:
         return None
@@ -110,7 +115,8 @@ def _problem(item: ErrorDetails, data: Any) -> Problem:
     if kind == "extra_forbidden":
         return Problem("unknown_field", where, _unknown_field(where, data))
     if kind == "missing":
-        return Problem("missing_field", where[:-1], f"`{where[-1]}` is missing{_example(where)}")
+        message = f"`{where[-1]}` is missing{_example(where)}"
+        return Problem("missing_field", where[:-1], message)
     if kind in ("union_tag_not_found", "union_tag_invalid"):
         field = _last_name(where)
         if field == "nodes":
@@ -163,7 +169,8 @@ def _wrong_kind(where: Where, kind: Any, kinds: Collection[str]) -> Problem:
     those = "there are"
     if len(kinds) < len(KINDS):
         those = "a map repeats one of"
-    return Problem("kind", (*where, "kind"), f"there is no kind {format_value(name)} here; {those} {listed}{hint}")
+    message = f"there is no kind {format_value(name)} here; {those} {listed}{hint}"
+    return Problem("kind", (*where, "kind"), message)
 
 
 def _wrong_id(name: str) -> str:
@@ -203,7 +210,9 @@ def _unknown_field(where: Where, data: Any) -> str:
     name = format_name(str(field))
     if field in CallSettings.model_fields and "settings" in fields:
         return f"{name} is not a field of {thing}; write it under `settings`: {{{field}: ...}}"
-    hint = did_you_mean(str(field), fields) or f"; it has {format_names(fields)}"
+    hint = did_you_mean(str(field), fields)
+    if not hint:
+        hint = f"; it has {format_names(fields)}"
     return f"{name} is not a field of {thing}{hint}"
 
 

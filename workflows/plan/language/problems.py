@@ -46,7 +46,7 @@ class InvalidPlan(Exception):
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(problems)
-        super().__init__("\n".join(str(problem) for problem in self.problems))
+        super().__init__("\n".join(map(str, self.problems)))
 
 
 def no_such_tool(name: str, known: Collection[str]) -> str:
@@ -69,7 +69,9 @@ def place_of(where: Where) -> str:
     if where[:1] == ("line",):
         return _place_of_line(where[1:])
     if where[-3:-1] == ("script", "line"):
-        return f"{place_of(where[:-2])}, {place_of(where[-2:])}".removesuffix(", ")
+        script = place_of(where[:-2])
+        line = place_of(where[-2:])
+        return f"{script}, {line}".removesuffix(", ")
     text = ""
     for part in where:
         if isinstance(part, int):

@@ -73,7 +73,13 @@ def parse_path(text: str) -> tuple[Step, ...]:
         return ()
     if text and not text.startswith(("[", ".")):
         text = f".{text}"
-    return tuple(int(index) if index else name for name, index in _PART.findall(text))
+    steps: list[Step] = []
+    for name, index in _PART.findall(text):
+        if index:
+            steps.append(int(index))
+        else:
+            steps.append(name)
+    return tuple(steps)
 
 
 def _reference(token: re.Match[str]) -> Reference:
@@ -140,7 +146,11 @@ def bind(value: Any, lookup: Callable[[str], Any]) -> Any:
 
 def renamed(value: Any, names: Mapping[str, str]) -> Any:
     """Return `value` with references to other nodes, as `names` says, in the form that they were written in."""
-    return _with_texts(value, lambda text: _TOKEN.sub(lambda token: _renamed(token, names), text))
+
+    def with_new_names(text: str) -> str:
+        return _TOKEN.sub(lambda token: _renamed(token, names), text)
+
+    return _with_texts(value, with_new_names)
 
 
 def _with_texts(value: Any, change: Callable[[str], Any]) -> Any:
@@ -166,7 +176,12 @@ def _bind_text(text: str, lookup: Callable[[str], Any]) -> Any:
     whole = parse_reference(text)
     if whole is not None:
         return resolve(whole, lookup(whole.node))
-    return filled(text, lambda reference: as_text(resolve(reference, lookup(reference.node))))
+
+    def written(reference: Reference) -> str:
+        value = resolve(reference, lookup(reference.node))
+        return as_text(value)
+
+    return filled(text, written)
 
 
 def filled(text: str, write: Callable[[Reference], str]) -> str:

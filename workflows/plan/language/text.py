@@ -112,7 +112,9 @@ def clean(text: str) -> str:
     """Return `text` without terminal escapes, control characters and direction marks. Line breaks and tabs stay."""
     if text.isprintable():
         return text
-    return _HIDDEN.sub("", _RETURNS.sub("\n", _ESCAPES.sub("", text)))
+    without_escapes = _ESCAPES.sub("", text)
+    in_lines = _RETURNS.sub("\n", without_escapes)
+    return _HIDDEN.sub("", in_lines)
 
 
 def text_bytes(text: str) -> int:
@@ -145,7 +147,9 @@ def both_ends(text: str, limit: int) -> str:
         return line
     head = (limit - len(_LEFT_OUT)) * 2 // 3
     tail = limit - len(_LEFT_OUT) - head
-    return f"{line[:head].rstrip()}{_LEFT_OUT}{line[len(line) - tail :].lstrip()}"
+    beginning = line[:head].rstrip()
+    end = line[len(line) - tail :].lstrip()
+    return f"{beginning}{_LEFT_OUT}{end}"
 
 
 def cut(text: str, most: int) -> str:
@@ -211,7 +215,8 @@ def did_you_mean(name: str, names: Collection[str]) -> str:
     wanted = name[:80]
     candidates: Collection[str] = names
     if len(names) > _COMPARED_NAMES:
-        candidates = [other for other in names if abs(len(other) - len(wanted)) <= 1][:_COMPARED_NAMES]
+        as_long = [other for other in names if abs(len(other) - len(wanted)) <= 1]
+        candidates = as_long[:_COMPARED_NAMES]
     nearest = get_close_matches(wanted, candidates, 1)
     if not nearest:
         return ""

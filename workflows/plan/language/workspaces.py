@@ -69,7 +69,9 @@ def left_by(name: str, tool: Mapping[str, Any]) -> str:
 def _field_of(schema: Mapping[str, Any]) -> Any:
     """Return the schema of the field `workspace`, None if there is none. A server may have written any schema."""
     fields = schema.get("properties")
-    return fields.get(FIELD) if isinstance(fields, dict) else None
+    if not isinstance(fields, dict):
+        return None
+    return fields.get(FIELD)
 
 
 def _is_type(schema: Any, defs: dict[str, Any]) -> bool:

@@ -4,6 +4,7 @@ A table is made by folding runs into it, one after the other. What is seldom goe
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import Annotated, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -30,6 +31,8 @@ from sennit.workflows.plan.learning.trajectory import (
 )
 
 Row = TypeVar("Row")
+Pair = tuple[str, str]
+"""The keys of two calls, the earlier one first."""
 _ARROW = " -> "
 
 
@@ -101,12 +104,13 @@ class PatternTable(_Row):
             self._fold_plan(run, run.plan)
 
     def _row(self, first: str, second: str) -> PairRow:
-        return self.pairs.setdefault(f"{first}{_ARROW}{second}", PairRow())
+        pair = f"{first}{_ARROW}{second}"
+        return self.pairs.setdefault(pair, PairRow())
 
     def _fold_uses(self, run: Trajectory) -> None:
         """Count what calls were given of the outputs of earlier ones, and what they only waited for."""
-        used: dict[tuple[str, str], None] = {}
-        needed: dict[tuple[str, str], None] = {}
+        used: dict[Pair, None] = {}
+        needed: dict[Pair, None] = {}
         followed: dict[tuple[int, str], None] = {}
         for call in run.calls:
             if call.failure:
@@ -116,9 +120,11 @@ class PatternTable(_Row):
                 used[first, call.key] = None
                 if (earlier, call.key) not in followed:
                     followed[earlier, call.key] = None
-                    self._count_mapping(self._row(first, call.key), call, earlier)
+                    row = self._row(first, call.key)
+                    self._count_mapping(row, call, earlier)
             for earlier in call.after:
-                needed[run.calls[earlier].key, call.key] = None
+                first = run.calls[earlier].key
+                needed[first, call.key] = None
         for pair in used:
             self._row(*pair).used += 1
         for pair in needed:
@@ -129,10 +135,11 @@ class PatternTable(_Row):
         mapping = mapping_of(call.sources, earlier)
         if not mapping or len(mapping) > MAX_MAPPING_CHARACTERS:
             return
-        if mapping not in row.mappings and len(row.mappings) >= MAX_MAPPINGS:
-            rarest = min(row.mappings, key=lambda known: row.mappings[known])
-            del row.mappings[rarest]
-        row.mappings[mapping] = row.mappings.get(mapping, 0) + 1
+        mappings = row.mappings
+        if mapping not in mappings and len(mappings) >= MAX_MAPPINGS:
+            rarest = min(mappings, key=lambda known: mappings[known])
+            del mappings[rarest]
+        mappings[mapping] = mappings.get(mapping, 0) + 1
 
     def _fold_plan(self, run: Trajectory, shape: PlanShape) -> None:
         known = None
@@ -144,17 +151,20 @@ class PatternTable(_Row):
         else:
             known.seen += 1
             if run.ended >= known.ended:
-                known.words, known.ended = run.words, run.ended
+                known.words = run.words
+                known.ended = run.ended
         self.plans.sort(key=lambda row: row.ended)
         self.plans = self.plans[-MAX_PLANS:]
 
     def trim(self) -> bytes:
         """Return the table as JSON within its bound; rows that were seen least go, until it is."""
-        self.tools = _most_seen(self.tools, {key: row.calls for key, row in self.tools.items()}, MAX_TOOLS)
+        calls = {key: row.calls for key, row in self.tools.items()}
+        self.tools = _most_seen(self.tools, calls, MAX_TOOLS)
         most_pairs = MAX_PAIRS
         most_plans = MAX_PLANS
         while True:
-            self.pairs = _most_seen(self.pairs, {key: row.together for key, row in self.pairs.items()}, most_pairs)
+            together = {key: row.together for key, row in self.pairs.items()}
+            self.pairs = _most_seen(self.pairs, together, most_pairs)
             self.plans = self.plans[-most_plans:]
             body = self.model_dump_json(exclude_defaults=True).encode()
             if len(body) <= MAX_TABLE_BYTES:
@@ -168,15 +178,20 @@ class PatternTable(_Row):
         `versions` are the keys that tools have today: patterns of a tool with other schemas are not used.
         """
         for first, second, row in self.rows():
-            is_known = all(versions.get(name_in(key), key) == key for key in (first, second))
-            if is_known:
-                yield name_in(first), name_in(second), row, self.tools.get(first, ToolRow())
+            if _is_current(first, versions) and _is_current(second, versions):
+                known = self.tools.get(first, ToolRow())
+                yield name_in(first), name_in(second), row, known
 
     def rows(self) -> Iterator[tuple[str, str, PairRow]]:
         """Yield each pair of keys with what is known of it."""
         for pair, row in self.pairs.items():
             first, _, second = pair.partition(_ARROW)
             yield first, second, row
+
+
+def _is_current(key: str, versions: Mapping[str, str]) -> bool:
+    """Whether a tool, or a role, has this key today; one that has no key today may have any."""
+    return versions.get(name_in(key), key) == key
 
 
 def read_table(body: bytes | None) -> PatternTable | None:
@@ -196,28 +211,35 @@ def mapping_of(sources: Sequence[Source], earlier: int) -> str:
     """
     parts: dict[str, None] = {}
     is_direct = False
-    for source in sorted(sources, key=lambda each: (each.argument, each.origin, each.path)):
-        origin: str = source.origin
+    for source in sorted(sources, key=attrgetter("argument", "origin", "path")):
+        argument = source.argument or "."
         if source.call is not None and source.call != earlier:
-            origin, detail = "other", ""
-        else:
-            detail = source.mark or source.path
-            is_direct |= origin == "output"
-        parts[f"{source.argument or '.'} <- {origin} {detail}".rstrip()] = None
-    return "; ".join(parts) if is_direct else ""
+            parts[f"{argument} <- other"] = None
+            continue
+        if source.origin == "output":
+            is_direct = True
+        detail = source.mark or source.path
+        part = f"{argument} <- {source.origin} {detail}"
+        parts[part.rstrip()] = None
+    if not is_direct:
+        return ""
+    return "; ".join(parts)
 
 
-def _pairs_together(calls: Sequence[NotedCall]) -> Iterable[tuple[str, str]]:
+def _pairs_together(calls: Sequence[NotedCall]) -> Iterable[Pair]:
     """Return each pair of keys of which a call of the second began when one of the first had ended, for the first keys
     of a run.
     """
     first_end: dict[str, int] = {}
     last_start: dict[str, int] = {}
     for call in calls:
-        if call.key not in first_end and len(first_end) == MAX_TOOLS_OF_RUN:
+        key = call.key
+        if key not in first_end and len(first_end) == MAX_TOOLS_OF_RUN:
             continue
-        first_end[call.key] = min(call.ended, first_end.get(call.key, call.ended))
-        last_start[call.key] = max(call.began, last_start.get(call.key, call.began))
+        earlier_end = first_end.get(key, call.ended)
+        first_end[key] = min(call.ended, earlier_end)
+        earlier_start = last_start.get(key, call.began)
+        last_start[key] = max(call.began, earlier_start)
     found = []
     for first, ended in first_end.items():
         for second, began in last_start.items():
@@ -230,5 +252,6 @@ def _most_seen(rows: dict[str, Row], seen: Mapping[str, int], most: int) -> dict
     """Return as many rows as there may be, those that were seen most, in the order in which they were first seen."""
     if len(rows) <= most:
         return rows
-    kept = dict.fromkeys(sorted(rows, key=lambda key: -seen[key])[:most])
+    by_count = sorted(rows, key=lambda key: -seen[key])
+    kept = dict.fromkeys(by_count[:most])
     return {key: row for key, row in rows.items() if key in kept}

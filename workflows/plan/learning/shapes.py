@@ -31,7 +31,8 @@ def shape_of(plan: Plan, versions: Mapping[str, str]) -> PlanShape | None:
         if len(line) > MAX_SHAPE_CHARACTERS:
             line = f"{line[: MAX_SHAPE_CHARACTERS - 1]}{_LITERAL}"
         lines.append(line)
-        tools |= dict.fromkeys(versions.get(name, name) for name in _tools_of(node))
+        for name in _tools_of(node):
+            tools[versions.get(name, name)] = None
     return PlanShape(lines=tuple(lines), tools=tuple(tools))
 
 
@@ -52,7 +53,8 @@ def similar_plans(table: PatternTable, keys: Iterable[str], words: Sequence[str]
     def rank(row: PlanRow) -> tuple[float, int, int]:
         shared = len(asked.intersection(row.words))
         similarity = shared / len(asked.union(row.words))
-        return (-similarity, -len(row.shape.tools), -row.ended)
+        tool_count = len(row.shape.tools)
+        return (-similarity, -tool_count, -row.ended)
 
     return sorted(candidates, key=rank)[:MAX_SHOWN_PLANS]
 
@@ -89,7 +91,8 @@ def _call(work: Any, numbers: Mapping[str, int], waits: str) -> str | None:
         read = ""
         for name in getattr(work, "inputs", ()):
             read += f", {_name(name, numbers)}"
-        return f"{word}({_value(work.prompt, numbers)}{read}{waits})"
+        prompt = _value(work.prompt, numbers)
+        return f"{word}({prompt}{read}{waits})"
     if isinstance(work, AgentCall):
         return f"agent({_value(work.goal, numbers)}{waits})"
     return None
@@ -108,11 +111,14 @@ def _value(value: Any, numbers: Mapping[str, int]) -> str:
     for reference in references_in(value):
         name = _name(reference.node, numbers)
         if reference.path:
-            name = f"${{{name[1:]}{path_text(reference.path)}}}"
+            path = path_text(reference.path)
+            name = f"${{{name[1:]}{path}}}"
         names[name] = None
     shown = " ".join(names)
     if not isinstance(value, str):
-        return f'"{_LITERAL} {shown}"' if names else _LITERAL
+        if not names:
+            return _LITERAL
+        return f'"{_LITERAL} {shown}"'
     if not names:
         return f'"{_LITERAL}"'
     if parse_reference(value) is not None:
@@ -126,9 +132,12 @@ def _name(name: str, numbers: Mapping[str, int]) -> str:
 
 
 def _names(names: Sequence[str], numbers: Mapping[str, int]) -> str:
-    return ", ".join(_name(name, numbers) for name in names)
+    written = [_name(name, numbers) for name in names]
+    return ", ".join(written)
 
 
 def _tools_of(node: Node) -> list[str]:
-    works: Sequence[Any] = node.do if isinstance(node, MapNode) else (node,)
+    works: Sequence[Any] = (node,)
+    if isinstance(node, MapNode):
+        works = node.do
     return [work.tool for work in works if isinstance(work, ToolCall)]

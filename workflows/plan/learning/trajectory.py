@@ -114,12 +114,17 @@ class Trajectory(_Kept):
 def version_of(entry: Mapping[str, Any]) -> str:
     """Return the digest of what a tool takes and gives, by its entry in a catalogue: patterns hold for that alone."""
     parts = [entry.get("version"), entry.get("schema"), entry.get("output_schema")]
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:VERSION_CHARACTERS]
+    text = json.dumps(parts, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:VERSION_CHARACTERS]
 
 
 def keys_of(catalogue: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     """Return by its name what patterns know each tool of a catalogue by."""
-    return {str(entry["name"]): key_of(str(entry["name"]), version_of(entry)) for entry in catalogue}
+    keys: dict[str, str] = {}
+    for entry in catalogue:
+        name = str(entry["name"])
+        keys[name] = key_of(name, version_of(entry))
+    return keys
 
 
 def key_of(name: str, version: str) -> str:
@@ -146,7 +151,9 @@ def read_trajectory(body: bytes) -> Trajectory | None:
         return None
     for number, call in enumerate(trajectory.calls):
         named = [*call.uses, *call.after]
-        named += [source.call for source in call.sources if source.call is not None]
+        for source in call.sources:
+            if source.call is not None:
+                named.append(source.call)
         if max(named, default=-1) >= number:
             return None
     return trajectory

@@ -24,6 +24,7 @@ class Use(NamedTuple):
         return self.together >= LEAST_RUNS and self.used <= SELDOM * self.together
 
 
+Tools = Mapping[str, Mapping[str, Any]]
 Uses = Mapping[tuple[str, str], Use]
 
 
@@ -31,12 +32,13 @@ def doubtful_edges(plan: Plan) -> list[tuple[int, int, str, str]]:
     """Return (place of a node, place in its `needs`, its tool, the other's tool) of each edge by `needs` between calls
     of tools that no reference backs.
     """
-    nodes = {node.id: node for node in plan.nodes}
+    nodes = plan.by_id
     found = []
     for index, node in enumerate(plan.nodes):
         if not isinstance(node, ToolNode) or not node.needs:
             continue
-        read = dict.fromkeys(dependencies.links_of(node.model_copy(update={"needs": ()})).needs)
+        without_needs = node.model_copy(update={"needs": ()})
+        read = dict.fromkeys(dependencies.links_of(without_needs).needs)
         for position, name in enumerate(node.needs):
             other: Node | None = nodes.get(name)
             if isinstance(other, ToolNode) and name not in read:
@@ -44,20 +46,28 @@ def doubtful_edges(plan: Plan) -> list[tuple[int, int, str, str]]:
     return found
 
 
-def unused_edges(plan: Plan, uses: Uses, tools: Mapping[str, Mapping[str, Any]]) -> Iterator[Problem]:
+def unused_edges(plan: Plan, uses: Uses, tools: Tools) -> Iterator[Problem]:
     """Yield a warning for each edge by `needs` of which earlier runs say that nothing came of it.
 
     An edge from or to a tool that writes is never doubted: what it orders are effects, and no value tells of them.
     """
     for index, position, second, first in doubtful_edges(plan):
+        if not _only_reads(first, tools) or not _only_reads(second, tools):
+            continue
         use = uses.get((first, second))
-        changes = any(tools.get(name, {}).get("effect") not in ("pure", "read") for name in (first, second))
-        if changes or use is None or not use.is_seldom:
+        if use is None or not use.is_seldom:
             continue
         node = plan.nodes[index]
+        needed = node.needs[position]
         unused = use.together - use.used
         message = (
-            f"`{node.id}` waits for `{node.needs[position]}`, and in {unused:,} of {use.together:,} runs `{second}` "
+            f"`{node.id}` waits for `{needed}`, and in {unused:,} of {use.together:,} runs `{second}` "
             f"used nothing of what `{first}` had returned; without it in `needs` both run at the same time"
         )
         yield Problem("unused_edge", ("nodes", index, "needs", position), message)
+
+
+def _only_reads(name: str, tools: Tools) -> bool:
+    """Whether a tool is known to change nothing."""
+    effect = tools.get(name, {}).get("effect")
+    return effect in ("pure", "read")

@@ -79,9 +79,11 @@ class CallText:
             self._text.append(row[at:])
             return len(row)
         self._text.append(row[at : found.start()])
-        sign, end = found[0].translate(WIDE), found.end()
+        sign = found[0].translate(WIDE)
+        end = found.end()
         if sign[0] == "$":
-            self._text.append(f"{DOLLAR}_{found[0][2:-1].encode().hex()}")
+            inside = found[0][2:-1]
+            self._text.append(f"{DOLLAR}_{inside.encode().hex()}")
             return end
         if sign in _ENDINGS:
             return self._opened(row, found.start(), sign)
@@ -95,8 +97,10 @@ class CallText:
             if len(self._closers) > MAX_BRACKET_LEVELS:
                 raise Unreadable(f"brackets nest more than {MAX_BRACKET_LEVELS} levels deep; nest fewer")
             self._closers.append(_CLOSERS[sign])
-        elif sign in ")]}" and sign != (wanted := self._closers.pop()):
-            raise Unreadable(f"`{sign}` stands where `{wanted}` is missing")
+        elif sign in ")]}":
+            wanted = self._closers.pop()
+            if sign != wanted:
+                raise Unreadable(f"`{sign}` stands where `{wanted}` is missing")
         if self._closers:
             self._python.append(sign)
         return end
@@ -149,8 +153,12 @@ class CallText:
 
 def with_dollars(python: str) -> str:
     """Return text outside strings as the model wrote it."""
-    braced = _BRACED.sub(lambda found: f"${{{bytes.fromhex(found[1]).decode()}}}", python)
-    return braced.replace(DOLLAR, "$")
+
+    def written(found: re.Match[str]) -> str:
+        inside = bytes.fromhex(found[1]).decode()
+        return f"${{{inside}}}"
+
+    return _BRACED.sub(written, python).replace(DOLLAR, "$")
 
 
 def unescaped(text: str) -> str:

@@ -109,14 +109,18 @@ def _llm(arguments: Arguments, scope: Scope) -> Node:
         raise Unreadable('llm needs a prompt: llm("Compare $1 and $2")')
     if "schema" in fields:
         fields["output_schema"] = fields.pop("schema")
-    return {"kind": "llm", "prompt": "\n\n".join(map(as_text, parts)), **_common(fields, scope)}
+    prompt = "\n\n".join(map(as_text, parts))
+    return {"kind": "llm", "prompt": prompt, **_common(fields, scope)}
 
 
 def _agent(arguments: Arguments, scope: Scope) -> Node:
     fields = _fields(arguments, ("goal", "tools", "budget"))
-    if len(arguments.ordered) + ("goal" in fields) != 1:
+    goals = list(arguments.ordered)
+    if "goal" in fields:
+        goals.append(fields.pop("goal"))
+    if len(goals) != 1:
         raise Unreadable('agent takes one goal: agent("Find out when $1 was built", tools=["search"])')
-    return {"kind": "agent", "goal": as_text(fields.pop("goal", *arguments.ordered)), **_common(fields, scope)}
+    return {"kind": "agent", "goal": as_text(goals[0]), **_common(fields, scope)}
 
 
 def _map(arguments: Arguments, scope: Scope) -> Node:
@@ -141,9 +145,12 @@ def _inner_node(do: ast.Call | InnerCall, scope: Scope) -> Node:
 
 def _gate(arguments: Arguments, scope: Scope) -> Node:
     fields = _fields(arguments, ("question", "schema"))
-    if len(arguments.ordered) + ("question" in fields) != 1:
+    questions = list(arguments.ordered)
+    if "question" in fields:
+        questions.append(fields.pop("question"))
+    if len(questions) != 1:
         raise Unreadable('gate takes one question: gate("May this be sent?")')
-    return {"kind": "gate", "question": fields.pop("question", *arguments.ordered), **_common(fields, scope)}
+    return {"kind": "gate", "question": questions[0], **_common(fields, scope)}
 
 
 def _join(arguments: Arguments, scope: Scope) -> Node:
@@ -151,7 +158,8 @@ def _join(arguments: Arguments, scope: Scope) -> Node:
     if "policy" not in arguments.by_name:
         return _answer(arguments, scope)
     fields = _fields(arguments, ("policy", "inputs", "deadline"))
-    inputs = _nodes([*arguments.ordered, *_listed(fields.pop("inputs", []))], scope)
+    listed = _listed(fields.pop("inputs", []))
+    inputs = _nodes([*arguments.ordered, *listed], scope)
     if not inputs:
         raise Unreadable('join needs the results to join: join($1, $2, policy="first")')
     return {"kind": "join", "inputs": inputs, **_common(fields, scope)}
@@ -216,8 +224,11 @@ def _nodes(values: Iterable[Any], scope: Scope) -> list[str]:
 
 def _named_in(value: Any) -> list[str]:
     """Return the nodes that a value refers to, each once."""
-    names = dict.fromkeys(reference.node for reference in references_in(value))
-    return [name for name in names if name not in ("goal", "input")]
+    names: dict[str, None] = {}
+    for reference in references_in(value):
+        if reference.node not in ("goal", "input"):
+            names[reference.node] = None
+    return list(names)
 
 
 def _listed(value: Any) -> list[Any]:

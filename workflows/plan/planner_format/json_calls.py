@@ -122,7 +122,10 @@ def calls_in(value: Any) -> list[JsonCall] | None:
         calls.append(call)
     if not calls:
         return None
-    numbered = sum(item.get("n") is not None for item in items)
+    numbered = 0
+    for item in items:
+        if item.get("n") is not None:
+            numbered += 1
     if 0 < numbered < len(items):
         raise Unreadable("some calls have their number `n` and others have none; give each call its number")
 
@@ -141,11 +144,11 @@ def call_in(item: Any, place: int) -> JsonCall | None:
         item = {"n": item.get("n"), **item["function"]}
     if not isinstance(item, dict) or "kind" in item:
         return None
-    tool_key = next((key for key in _TOOL if isinstance(item.get(key), str)), None)
-    if tool_key is None:
+    tool_key = _tool_key(item)
+    if not tool_key:
         return None
     name = item[tool_key]
-    arguments_key = next((key for key in _ARGUMENTS if key in item), "")
+    arguments_key = _arguments_key(item)
     arguments = _object(item.get(arguments_key, {}))
 
     # What a map does for each item is a call itself.
@@ -162,6 +165,22 @@ def call_in(item: Any, place: int) -> JsonCall | None:
         if not is_read and value is not None:
             fields[key] = value
     return JsonCall(number, name, arguments, fields)
+
+
+def _tool_key(item: dict[str, Any]) -> str:
+    """Return the field in which a call names its tool, "" if there is none."""
+    for key in _TOOL:
+        if isinstance(item.get(key), str):
+            return key
+    return ""
+
+
+def _arguments_key(item: dict[str, Any]) -> str:
+    """Return the field with the arguments of a call, "" if there is none."""
+    for key in _ARGUMENTS:
+        if key in item:
+            return key
+    return ""
 
 
 def _object(arguments: Any) -> Any:

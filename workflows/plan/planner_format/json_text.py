@@ -57,7 +57,9 @@ def decode(text: str, start: int = 0) -> tuple[Any, int]:
         raise Unreadable("the JSON holds a number or a nesting that is too large") from None
     wrong = first_violation(value)
     if wrong is not None:
-        raise Unreadable(f"{place_of(wrong[0]) or 'the JSON'} {wrong[1]}")
+        where, sentence = wrong
+        place = place_of(where) or "the JSON"
+        raise Unreadable(f"{place} {sentence}")
     return value, end
 
 
@@ -150,7 +152,7 @@ def _repaired(text: str, start: int) -> tuple[str, int]:
         if note and sign in ("]", "}"):
             raise _left_out(note)
         blank = note = ""
-        if sign in ("]", "}") and pieces[-1:] == [","] and pieces[-2] not in ("[", "{", ","):
+        if sign in ("]", "}") and _ends_with_comma(pieces):
             pieces.pop()
         if sign == ":" and pieces and _WORD.fullmatch(pieces[-1]):
             pieces[-1] = f'"{pieces[-1]}"'
@@ -164,6 +166,11 @@ def _repaired(text: str, start: int) -> tuple[str, int]:
     return "", len(text)
 
 
+def _ends_with_comma(pieces: list[str]) -> bool:
+    """Whether the last piece is a comma behind an item."""
+    return pieces[-1:] == [","] and pieces[-2] not in ("[", "{", ",")
+
+
 def _left_out(comment: str) -> Unreadable:
     return Unreadable(f"{format_value(comment)} stands for what the JSON has left out; write all of it")
 
@@ -173,7 +180,7 @@ def _written(sign: str) -> str:
     if sign[0] in "\"'\u201c":
         if _is_path(sign[1:-1]):
             raise Unreadable(f"{format_value(sign)} has backslashes that may be escapes; write each of them twice")
-        text = _TO_ESCAPE.sub(lambda found: _escaped(found[0], found[1]), sign[1:-1])
+        text = _TO_ESCAPE.sub(_escaped, sign[1:-1])
         return f'"{text}"'
     return _LITERALS.get(sign, sign)
 
@@ -182,16 +189,25 @@ def _is_path(text: str) -> bool:
     """Whether a text has an escape that JSON does not know before a letter, as in `C:\\Users`: then its other escapes
     before letters, as in `\\nile`, may be none either.
     """
-    escapes = [found[1] + text[found.end() : found.end() + 1] for found in _TO_ESCAPE.finditer(text) if found[1]]
-    unknown = any(escape[0].isalnum() and escape[0] not in "bfnrtu" for escape in escapes)
-    return unknown and any(_LETTER_ESCAPE.match(escape) for escape in escapes)
+    has_unknown = False
+    has_letters = False
+    for found in _TO_ESCAPE.finditer(text):
+        if not found[1]:
+            continue
+        escape = found[1] + text[found.end() : found.end() + 1]
+        if escape[0].isalnum() and escape[0] not in "bfnrtu":
+            has_unknown = True
+        if _LETTER_ESCAPE.match(escape):
+            has_letters = True
+    return has_unknown and has_letters
 
 
-def _escaped(found: str, behind: str | None) -> str:
+def _escaped(found: re.Match[str]) -> str:
+    behind = found[1]
     if behind is None:
         return '\\"'
     if behind in '"\\/bfnrtu':
-        return found
+        return found[0]
     if behind in "'\u201d\n":
         return behind
     return f"\\\\{behind}"

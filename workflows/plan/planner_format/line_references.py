@@ -57,7 +57,10 @@ def resolve(text: str, id_of: Callable[[str], str | None]) -> str:
     if "$" not in text:
         return text
     alone = _REFERENCE.fullmatch(text.strip()) is not None
-    in_words = not alone and _LETTER.search(_REFERENCE.sub("", text)) is not None
+    in_words = False
+    if not alone:
+        words = _REFERENCE.sub("", text)
+        in_words = _LETTER.search(words) is not None
 
     def put(found: re.Match[str]) -> str:
         if found[0] == "$$":
@@ -87,15 +90,17 @@ def _refuse_placeholder(text: str, id_of: Callable[[str], str | None]) -> None:
 
 def _braced(found: re.Match[str], id_of: Callable[[str], str | None]) -> str:
     inside = _INSIDE.fullmatch(found["inside"])
-    if inside is None and found["inside"].strip()[:1].isdigit():
-        raise Unreadable(f"{format_name(found[0])} is no reference; write ${{1}} or ${{1.items[0].name}}")
     if inside is None:
+        if found["inside"].strip()[:1].isdigit():
+            raise Unreadable(f"{format_name(found[0])} is no reference; write ${{1}} or ${{1.items[0].name}}")
         return found[0]
-    node = id_of(inside["head"])
-    if node is None and inside["head"].isdigit():
-        raise _dangling(found[0], inside["head"])
+    head = inside["head"]
+    node = id_of(head)
+    if node is None and head.isdigit():
+        raise _dangling(found[0], head)
     _refuse_subscript(found)
-    return f"${{{node or inside['head']}{_dotted(inside['path'] + found['more'])}}}"
+    path = _dotted(inside["path"] + found["more"])
+    return f"${{{node or head}{path}}}"
 
 
 def _numbered(found: re.Match[str], id_of: Callable[[str], str | None], *, in_words: bool) -> str:
@@ -107,7 +112,9 @@ def _numbered(found: re.Match[str], id_of: Callable[[str], str | None], *, in_wo
     if not path and (_FIGURE.match(after) or _LETTER.match(before[-1:])):
         return found[0]
     node = id_of(number)
-    price = not path and in_words and bool(_UNIT.match(after) or _PRICED.search(before))
+    price = False
+    if not path and in_words:
+        price = bool(_UNIT.match(after) or _PRICED.search(before))
     if node is not None and price:
         raise Unreadable(
             f"${number} may be the result of line {number} or an amount; write ${{{number}}} for the result, "
@@ -132,7 +139,9 @@ def _dotted(path: str) -> str:
 
 def _refuse_subscript(found: re.Match[str]) -> None:
     if _SUBSCRIPT.match(found.string, found.end()):
-        end = found.string.find("]", found.end()) + 1 or len(found.string)
+        end = found.string.find("]", found.end()) + 1
+        if not end:
+            end = len(found.string)
         wrong = format_name(found.string[found.start() : end])
         raise Unreadable(f"{wrong} is no path; write one index, such as $1[0], or a map for each of a list")
 

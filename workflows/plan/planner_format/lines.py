@@ -178,19 +178,24 @@ class LineReader:
             return
         begun = self._line(row)
         call = self._call
-        if call is not None and not (begun and self._interrupts(call, begun[0])):
-            self._scan(call, row, 0)
-            return
         if call is not None:
+            if begun is None or not self._interrupts(call, begun[0]):
+                self._scan(call, row, 0)
+                return
             self._unclosed(call)
         if begun is not None:
-            self._scan(self._placed(begun[0], row), row, begun[1])
+            opened, at = begun
+            placed = self._placed(opened, row)
+            self._scan(placed, row, at)
         elif not self._begins_calls(row):
             self._words(row.strip(), is_remark=bool(_REMARK_ROW.match(row)))
 
     def _interrupts(self, call: _OpenCall, begun: _OpenCall) -> bool:
         """Whether an open call has no end, because the next one begins. Triple quotes may hold any row."""
-        return len(call.arguments.quote) < 3 and (begun.number is not None or bool(call.arguments.quote))
+        quote = call.arguments.quote
+        if len(quote) >= 3:
+            return False
+        return begun.number is not None or quote != ""
 
     def _line(self, row: str) -> tuple[_OpenCall, int] | None:
         """Return the call that a row begins with and where its arguments begin.
@@ -200,27 +205,48 @@ class LineReader:
         found = _LINE.match(row)
         if found is None:
             return None
-        name, target = self._made.known_call(found["name"]), found["target"] or ""
-        digits = re.fullmatch(r"n?(\d{1,9})", target)
-        written = found["number"] or (digits[1] if digits else "")
-        number = int(written) if written else None
-        meant = _MEANT.match(row, found.end()) is not None
-        plain = name and (meant or number is not None) if found["gap"] else name or meant or number is not None
-        indented = number is None and found["space"].strip("\ufeff\u200b")
-        if not plain or indented or (digits and int(digits[1]) != number):
+        # The number stands before the call, or is what its result is called: `3. f()`, `n3 = f()`, `3 = f()`.
+        result = found["target"] or ""
+        written = found["number"] or ""
+        digits = re.fullmatch(r"n?(\d{1,9})", result)
+        if digits:
+            result = ""
+            written = written or digits[1]
+        number = None
+        if written:
+            number = int(written)
+        if digits and int(digits[1]) != number:
             return None
-        return _OpenCall(number, name or found["name"], "" if digits else target), found.end()
+        if number is None and found["space"].strip("\ufeff\u200b"):
+            return None
+
+        # Words have brackets too: behind a gap, a call has to be a known one.
+        name = self._made.known_call(found["name"])
+        is_meant = number is not None or _MEANT.match(row, found.end()) is not None
+        if found["gap"]:
+            is_call = bool(name) and is_meant
+        else:
+            is_call = bool(name) or is_meant
+        if not is_call:
+            return None
+        return _OpenCall(number, name or found["name"], result), found.end()
 
     def is_line_in(self, text: str) -> bool:
         """Whether a row of a text is a line of a known tool or form; in code, which has calls too, a numbered one."""
-        fenced = False
+        is_fenced = False
         for row in text.splitlines(keepends=True):
-            fenced ^= row.lstrip().startswith(("```", "~~~"))
-            call, at = self._line(row) or (None, 0)
-            if call is not None and self._made.known_call(call.name) and (call.number or not fenced):
-                with suppress(Unreadable):
-                    if (end := call.arguments.take(row, at)) is None or not self._behind(row[end:]):
-                        return True
+            if row.lstrip().startswith(("```", "~~~")):
+                is_fenced = not is_fenced
+            begun = self._line(row)
+            if begun is None:
+                continue
+            call, at = begun
+            if not self._made.known_call(call.name) or (is_fenced and not call.number):
+                continue
+            with suppress(Unreadable):
+                end = call.arguments.take(row, at)
+                if end is None or not self._behind(row[end:]):
+                    return True
         return False
 
     def _placed(self, call: _OpenCall, row: str) -> _OpenCall:
@@ -248,11 +274,14 @@ class LineReader:
         mark = mark_of_call(row)
         listed = _LISTED.match(row)
         whole = begins_json(row) or (listed and self._made.known_call(listed["name"]))
-        if (mark is None and not whole) or (mark and _CROSSED.search(row, 0, mark)):
+        if mark is None and not whole:
+            return False
+        if mark and _CROSSED.search(row, 0, mark):
             return False
         begins = mark or 0
         if self._made.begun:
-            self._made.fail(f"{format_value(row[begins:][:100].strip())} looks like a call; write all calls as lines")
+            shown = format_value(row[begins:][:100].strip())
+            self._made.fail(f"{shown} looks like a call; write all calls as lines")
         else:
             self._json = [row[begins:]]
         return True
@@ -276,7 +305,9 @@ class LineReader:
             self._fail(call, wrong)
         else:
             self._made.add(call.number or 0, call.name, call.arguments, call.result)
-            self._ended |= _END.fullmatch(row[end:].strip(_NOISE)) is not None
+            rest = row[end:].strip(_NOISE)
+            if _END.fullmatch(rest):
+                self._ended = True
 
     def _behind(self, rest: str) -> str:
         """Return what is wrong with the rest of a row behind a call: nothing if it is the plan's end or a comment."""
@@ -285,7 +316,9 @@ class LineReader:
             return ""
         if _COMMENT.match(text) and not self._mentioned(text):
             return _condition_in(text)
-        if _NO_DEPENDENCIES.fullmatch(text) or (_ASIDE.match(text) and self._is_remark(text)):
+        if _NO_DEPENDENCIES.fullmatch(text):
+            return ""
+        if _ASIDE.match(text) and self._is_remark(text):
             return ""
         part = "write one call a line, all arguments in its brackets, a comment behind #, and a part of its result"
         return f"{format_value(rest.strip())} stands behind the call; {part} in a later line, as ${{1.name}}"
@@ -293,7 +326,9 @@ class LineReader:
     def _is_remark(self, text: str) -> bool:
         """Whether words say no more than what a call is for."""
         words = re.sub(r"\A[\s\W]*", "", text).strip(" )]*_")
-        return not (_CHANGES.search(words) or self._mentioned(text) or any(sign.isdigit() for sign in words))
+        if _CHANGES.search(words) or self._mentioned(text):
+            return False
+        return not any(sign.isdigit() for sign in words)
 
     def _fail(self, call: _OpenCall, wrong: str) -> None:
         self._call = None
@@ -307,9 +342,18 @@ class LineReader:
     def _mentioned(self, text: str) -> str:
         """Return the known tool or form that a text seems to call, "" if there is none."""
         for found in (*_CALL.finditer(text), *_NAMED.finditer(text)):
-            names = [found["name"], *re.split(r"[.-]", found["name"])]
-            known = next(filter(None, map(self._made.known_call, names)), "")
-            if known and (found.re is _NAMED or not found["gap"] or _MEANT.match(text, found.end())):
+            known = self._known_in(found["name"])
+            if not known:
+                continue
+            if found.re is _NAMED or not found["gap"] or _MEANT.match(text, found.end()):
+                return known
+        return ""
+
+    def _known_in(self, name: str) -> str:
+        """Return the first known tool or form that a name means, or a part of it; "" if there is none."""
+        for part in (name, *re.split(r"[.-]", name)):
+            known = self._made.known_call(part)
+            if known:
                 return known
         return ""
 
@@ -328,7 +372,9 @@ class LineReader:
             return
         name = self._mentioned(text)
         if name:
-            line = self._made.last + 1 if number is None else number
+            line = number
+            if line is None:
+                line = self._made.last + 1
             self._made.fail(
                 f"{shown} looks like a call of {name}; write it as a line, {line}. {name}(...), or not at all"
             )

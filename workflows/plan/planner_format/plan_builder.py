@@ -91,7 +91,8 @@ class PlanBuilder:
         self.last = max(self.last, number)
         scope = Scope(self.known_call, self._results, self._resolve, self.tools, self._loose)
         try:
-            made = node_of(name, f"n{number}", self._arguments(name, arguments, scope), scope)
+            given = self._arguments(name, arguments, scope)
+            made = node_of(name, f"n{number}", given, scope)
         except Unreadable as error:
             self._refuse(number, error)
             return
@@ -112,11 +113,18 @@ class PlanBuilder:
 
     def _resolve(self, text: str) -> str:
         if self._results:  # `#E1` for `E1 = ...`
-            text = _HASH.sub(lambda found: f"${found[1]}" if found[1] in self._results else found[0], text)
+            text = _HASH.sub(self._hash_resolved, text)
         for found in _BRACKETED.finditer(text):
-            if int(found[1]) in self._ids:
-                self.warn(f"{found[0]} is taken as it is; the result of line {found[1]} would be ${found[1]}")
+            number = found[1]
+            if int(number) in self._ids:
+                self.warn(f"{found[0]} is taken as it is; the result of line {number} would be ${number}")
         return resolve(text, self._id)
+
+    def _hash_resolved(self, found: re.Match[str]) -> str:
+        name = found[1]
+        if name in self._results:
+            return f"${name}"
+        return found[0]
 
     def _id(self, name: str) -> str | None:
         """Return the node of a line above, by its number, its node's id, or the name that its result was given."""
@@ -136,7 +144,9 @@ class PlanBuilder:
         return None
 
     def _take(self, number: int, made: Node) -> None:
-        used = dict.fromkeys(reference.node for reference in references_in(made))
+        used: dict[str, None] = {}
+        for reference in references_in(made):
+            used[reference.node] = None
         used |= dict.fromkeys(made.get("needs", ()))
         for name in used:
             if name not in self._known:
@@ -188,4 +198,6 @@ class PlanBuilder:
         """Whether a node may do something beside giving a result."""
         if node["kind"] == "map":
             return self._acts(node["do"])
-        return node["kind"] == "agent" or bool(node.get("tools")) or node.get("tool") in self._writes
+        if node["kind"] == "agent" or node.get("tools"):
+            return True
+        return node.get("tool") in self._writes

@@ -101,7 +101,8 @@ def _flat(keywords: list[ast.keyword]) -> list[ast.keyword]:
     for keyword in keywords:
         if keyword.arg is None and isinstance(keyword.value, ast.Dict):
             pairs = zip(keyword.value.keys, keyword.value.values, strict=True)
-            flat += [ast.keyword(_name(key), value) for key, value in pairs]
+            for key, value in pairs:
+                flat.append(ast.keyword(_name(key), value))
         else:
             flat.append(keyword)
     return flat
@@ -146,22 +147,32 @@ class _Reader:
                 return -self.value(node.operand)
             case ast.Name(name) if name in _CONSTANTS:
                 return _CONSTANTS[name]
-            case ast.BinOp(op=ast.Add()) if (parts := _added(node)) and any(map(_is_text, parts)):
-                texts = [part.value if _is_text(part) else self._expression(part) for part in parts]  # type: ignore[attr-defined]
-                return self.scope.resolve("".join(texts))
+            case ast.BinOp(op=ast.Add()) if any(map(_is_text, _added(node))):
+                return self.scope.resolve(self._joined(node))
         return self.scope.resolve(self._expression(node))
+
+    def _joined(self, node: ast.expr) -> str:
+        """Return the text of a sum of texts and expressions."""
+        texts: list[str] = []
+        for part in _added(node):
+            if isinstance(part, ast.Constant) and isinstance(part.value, str):
+                texts.append(part.value)
+            else:
+                texts.append(self._expression(part))
+        return "".join(texts)
 
     def _expression(self, node: ast.expr) -> str:
         """Return the text of references, numbers and names with signs between them."""
         indices = {id(part.slice) for part in ast.walk(node) if isinstance(part, ast.Subscript)}
         for part in ast.walk(node):
-            if isinstance(part, ast.expr) and (name := self.called(part)):
+            name = ""
+            if isinstance(part, ast.expr):
+                name = self.called(part)
+            if name:
                 raise Unreadable(
                     f"a call of {name} stands inside it; write that on a line above, and here $ and its number"
                 )
-            if isinstance(part, _NOT_IN_EXPRESSIONS) or (
-                isinstance(part, ast.Constant) and not _is_plain(part, indices)
-            ):
+            if not _may_be_in_expression(part, indices):
                 text = format_value(with_dollars(ast.unparse(node)))
                 raise Unreadable(f"{text} is no value; write a text in double quotes, with references such as $1 in it")
             if isinstance(part, ast.Name) and (part.id in self.scope.results or _NODE.fullmatch(part.id)):
@@ -173,11 +184,19 @@ def _is_text(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
+def _may_be_in_expression(node: ast.AST, indices: set[int]) -> bool:
+    if isinstance(node, ast.Constant):
+        return _is_plain(node, indices)
+    return not isinstance(node, _NOT_IN_EXPRESSIONS)
+
+
 def _is_plain(node: ast.Constant, indices: set[int]) -> bool:
     """Whether a constant may stand in an expression: a number, or the name in `$1["name"]`."""
     if isinstance(node.value, float):
         return isfinite(node.value)
-    return isinstance(node.value, int | None) or (isinstance(node.value, str) and id(node) in indices)
+    if isinstance(node.value, str):
+        return id(node) in indices
+    return isinstance(node.value, int | None)
 
 
 def _added(node: ast.expr) -> list[ast.expr]:

@@ -101,20 +101,41 @@ def _tags_at(text: str, at: int, name: str, tools: Tools) -> Found:
 
 def _python_at(text: str, at: int, _name: str, _tools: Tools) -> Found:
     """A call with arguments by name, or a list of them, as the lines of a plan write them."""
-    calls, listed = list[tuple[str, Any]](), text.startswith("[", at)
-    while (head := _PYTHON.match(text, at)) is not None and (listed or not calls):
-        arguments, fields, end = CallText(), None, None
-        with suppress(Unreadable):
-            if (end := arguments.take(text, head.end())) is not None:
-                fields = arguments_of(parse_call(arguments.python), _AS_WRITTEN)
-        if end is None or fields is None or fields.ordered:
+    is_list = text.startswith("[", at)
+    calls: list[tuple[str, Any]] = []
+    while is_list or not calls:
+        head = _PYTHON.match(text, at)
+        if head is None:
+            break
+        read = _named_arguments_at(text, head.end())
+        if read is None:
             raise Unreadable(f"{format_value(text[at:][:80])} is no list of calls with arguments by name")
-        calls.append((head["name"].removesuffix(".call").removeprefix("default_api."), fields.by_name))
-        at = end
-    ended = _LIST_ENDS.match(text, at) if listed else None
-    if not calls or (listed and ended is None):
+        arguments, at = read
+        name = head["name"].removesuffix(".call").removeprefix("default_api.")
+        calls.append((name, arguments))
+    if calls and not is_list:
+        return calls, at
+    ended = _LIST_ENDS.match(text, at)
+    if not calls or ended is None:
         raise Unreadable(f"{format_value(text[at:][:80])} stands in a list of calls")
-    return calls, ended.end() if ended else at
+    return calls, ended.end()
+
+
+def _named_arguments_at(text: str, at: int) -> tuple[dict[str, Any], int] | None:
+    """Return the arguments of a call in Python, behind its parenthesis, and where the call ends; None if they cannot
+    be read, or not all have names.
+    """
+    written = CallText()
+    try:
+        end = written.take(text, at)
+        if end is None:
+            return None
+        arguments = arguments_of(parse_call(written.python), _AS_WRITTEN)
+    except Unreadable:
+        return None
+    if arguments.ordered:
+        return None
+    return arguments.by_name, end
 
 
 def _objects_at(text: str, at: int, _name: str, tools: Tools) -> Found:
@@ -286,7 +307,11 @@ def _names_action(text: str, start: int, names: Sequence[str]) -> bool:
     """Whether a row behind `start` is an action of ReAct: one of these names, or one with an input."""
     if _ACTION_INPUT.search(text, start):
         return True
-    return any(found["name"].rstrip(".") in names for found in _ACTION_ROW.finditer(text, start))
+    for found in _ACTION_ROW.finditer(text, start):
+        name = found["name"].rstrip(".")
+        if name in names:
+            return True
+    return False
 
 
 def asked_in(text: str, tools: Tools) -> str:
@@ -334,7 +359,9 @@ def mark_of_call(text: str) -> int | None:
     fences = [fence.end() for fence in _FENCE.finditer(text)]
     for found in _MARK.finditer(text):
         before = bisect_right(fences, found.start())
-        if before % 2 == 0 or (opening and opening.end() >= found.start()):
+        if before % 2 == 0:
+            return found.start()
+        if opening and opening.end() >= found.start():
             return found.start()
     return None
 
@@ -342,13 +369,22 @@ def mark_of_call(text: str) -> int | None:
 def calls_of(text: str, tools: Tools) -> tuple[str, list[JsonCall]]:
     """Return (words, calls) of a whole reply, without the special tokens that end it. Raises only Unreadable."""
     whole = len(text)
-    text = _AT_END.sub(lambda found: "" if found.end() == whole else found[0], text)
+
+    def last_removed(tokens: re.Match[str]) -> str:
+        if tokens.end() == whole:
+            return ""
+        return tokens[0]
+
+    text = _AT_END.sub(last_removed, text)
     begins = mark_of_call(text)
     if begins is not None:
-        if _REMAINS.search(text, 0, begins) or text[:begins].replace("```", "").count("`") % 2:  # code is still open
+        words = text[:begins]
+        ticks = words.replace("```", "").count("`")
+        is_code_open = ticks % 2 == 1
+        if is_code_open or _REMAINS.search(words):
             raise _unreadable(text)
         calls, behind = written_calls(text[begins:], tools)
-        return f"{text[:begins].strip()}\n{behind}".strip(), calls
+        return f"{words.strip()}\n{behind}".strip(), calls
     calls = _bare_calls(text, tools)
     if calls:
         return "", calls
@@ -367,7 +403,7 @@ def written_calls(text: str, tools: Tools) -> tuple[list[JsonCall], str]:
     position = 0
     why = ""
     if _GEMMA.match(text):  # whose texts stand between special tokens
-        text = _QUOTED.sub(lambda found: json.dumps(found[1] if found[2] is None else found[2]), text)
+        text = _QUOTED.sub(_as_json, text)
     while True:
         # The first call is marked, and so is a later one behind a token that begins it.
         is_marked = not calls
@@ -384,10 +420,20 @@ def written_calls(text: str, tools: Tools) -> tuple[list[JsonCall], str]:
             break
         for name, arguments in found:
             calls.append(JsonCall(len(calls) + 1, name, arguments))
-    behind = text[position:]
-    if why or not calls or _REMAINS.search(text, position) or mark_of_call(behind) is not None:
+    if why or not calls:
         raise _unreadable(text, why)
+    behind = text[position:]
+    if _REMAINS.search(text, position) or mark_of_call(behind) is not None:
+        raise _unreadable(text)
     return calls, behind.strip()
+
+
+def _as_json(quoted: re.Match[str]) -> str:
+    """Return a text between Gemma's tokens as JSON writes it."""
+    text = quoted[2]
+    if text is None:
+        text = quoted[1]
+    return json.dumps(text)
 
 
 def _next(text: str, at: int, tools: Tools, *, marked: bool) -> Found:
@@ -404,16 +450,27 @@ def _next(text: str, at: int, tools: Tools, *, marked: bool) -> Found:
 def _bare_calls(text: str, tools: Tools) -> list[JsonCall]:
     """Return the calls that a whole text is without a mark, in JSON or as Python lists them. Raises Unreadable."""
     bare = _BARE.match(text)
-    if not (bare and (bare["gemma"] or bare["name"] in tools)):
-        named = any(found["name"] in tools for found in _NAMED.finditer(text))
-        if not named or not (_HAS_ARGUMENTS.search(text) or (text.lstrip().startswith(("{", "[")) and flaw(text))):
-            return []
-    elif not (bare["gemma"] or bare["read"]):
-        raise _unreadable(text)
+    if bare and (bare["gemma"] or bare["name"] in tools):
+        if not bare["gemma"] and not bare["read"]:
+            raise _unreadable(text)
+    elif not _is_json_of_call(text, tools):
+        return []
     calls, behind = written_calls(text, tools)
-    if behind or not all(call.name in tools for call in calls):
+    if behind:
         raise _unreadable(text)
+    for call in calls:
+        if call.name not in tools:
+            raise _unreadable(text)
     return calls
+
+
+def _is_json_of_call(text: str, tools: Tools) -> bool:
+    """Whether a text has JSON that names a tool: with arguments, or with a flaw, so that it has to be told of."""
+    if not any(found["name"] in tools for found in _NAMED.finditer(text)):
+        return False
+    if _HAS_ARGUMENTS.search(text):
+        return True
+    return text.lstrip().startswith(("{", "[")) and flaw(text) != ""
 
 
 def _unreadable(text: str, why: str = "") -> Unreadable:
@@ -423,7 +480,8 @@ def _unreadable(text: str, why: str = "") -> Unreadable:
 def _typed(text: str, name: str, schema: Schema, is_text: str | None) -> Any:
     """Return an argument as its type wants it: a text as it was written, all else as JSON."""
     fields = schema.get("properties") or {}
-    types = json_schema.types_of(fields.get(name), json_schema.definitions(schema)) or ("string",)
+    defs = json_schema.definitions(schema)
+    types = json_schema.types_of(fields.get(name), defs) or ("string",)
     if is_text == "true" or (is_text is None and "string" in types):
         return text
     with suppress(Unreadable):

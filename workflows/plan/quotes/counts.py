@@ -68,9 +68,12 @@ class Counts:
         found = dict(self.by_name)
         for name, limit in limits.items():
             count = self.of(name)
-            most = limit if count.most is None else min(count.most, limit)
+            most = limit
+            if count.most is not None:
+                most = min(count.most, limit)
             if name in found:
-                found[name] = Count(min(count.least, limit), most)
+                least = min(count.least, limit)
+                found[name] = Count(least, most)
         return Counts(found, self.ends)
 
     @property
@@ -96,13 +99,14 @@ def total(*many: Counts) -> Counts:
 def either(*many: Counts) -> Counts:
     """Return the counts of one of these parts, whichever runs."""
     ending = [counts for counts in many if counts.ends]
+    counted = ending or many
     names: dict[str, None] = {}
     for counts in many:
         names |= dict.fromkeys(counts)
 
     chosen: dict[str, Count] = {}
     for name in names:
-        least = min(counts.of(name).least for counts in ending or many)
+        least = min(counts.of(name).least for counts in counted)
         most: int | None = 0
         for counts in many:
             part_most = counts.of(name).most

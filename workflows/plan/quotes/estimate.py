@@ -76,7 +76,8 @@ class Quote:
             calls += f" ({_listed(self.functions)})"
         lines = [calls]
         for one_round in self.rounds:
-            lines.append(f"  {one_round.what} (line {one_round.line}): {_listed(one_round.functions)}")
+            called = _listed(one_round.functions)
+            lines.append(f"  {one_round.what} (line {one_round.line}): {called}")
         if self.tasks != NONE:
             lines.append(f"tasks: {_bounds(self.tasks)}")
         tokens = f"tokens: {self._amounts}"
@@ -89,12 +90,16 @@ class Quote:
             lines.append(f"may write: any tool among {', '.join(self.may_write)}, in calls that cannot be counted")
         if self.assumed:
             assumed = [f"{name} = {value}" for name, value in self.assumed.items()]
-            lines.append(f"counted with {', '.join(assumed)}")
+            inputs = ", ".join(assumed)
+            lines.append(f"counted with {inputs}")
         return lines
 
     def data(self) -> dict[str, Any]:
         """Return the quote as JSON."""
-        rounds = [one_round._asdict() | {"functions": _plain(one_round.functions)} for one_round in self.rounds]
+        rounds: list[dict[str, Any]] = []
+        for one_round in self.rounds:
+            functions = _plain(one_round.functions)
+            rounds.append(one_round._asdict() | {"functions": functions})
         cost = None
         if self.cost is not None:
             cost = {"least": self.cost[0], "most": self.cost[1]}
@@ -112,7 +117,8 @@ class Quote:
 
 
 def _listed(amounts: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name} {amount}" for name, amount in amounts.items())
+    entries = [f"{name} {amount}" for name, amount in amounts.items()]
+    return ", ".join(entries)
 
 
 def _bounds(count: Count) -> str:

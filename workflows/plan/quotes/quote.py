@@ -42,7 +42,9 @@ def quote_of(
     script: str, tools: Mapping[str, Mapping[str, Any]], prices: Prices, inputs: Mapping[str, Any] | None = None
 ) -> Quote:
     """Return the quote of a script that has no problems; inputs that are not given have their defaults."""
-    arguments = {name: parameter.default for name, parameter in parameters_of(script).items()}
+    arguments: dict[str, Any] = {}
+    for name, parameter in parameters_of(script).items():
+        arguments[name] = parameter.default
     arguments.update(inputs or {})
     reader = _Reader(source_of(script), tools, prices, arguments)
     may_write: tuple[str, ...] = ()
@@ -64,16 +66,18 @@ def quote_of(
         if most is not None:
             highest = _dollars(most)
         cost = (_dollars(least), highest)
+    rounds = sorted(reader.unbounded.values(), key=attrgetter("line"))
+    assumed = {name: arguments[name] for name in sorted(reader.sizes.assumed)}
     return Quote(
         calls=_capped(counts.of(_CALLS)),
         functions=_functions(counts),
         tasks=_capped(counts.of(_TASKS)),
         tokens=counts.of(_TOKENS),
         cost=cost,
-        rounds=tuple(sorted(reader.unbounded.values(), key=attrgetter("line"))),
+        rounds=tuple(rounds),
         writes=tuple(sorted(reader.writes)),
         may_write=may_write,
-        assumed={name: arguments[name] for name in sorted(reader.sizes.assumed)},
+        assumed=assumed,
         models=_capped(counts.of("llm")).least,
     )
 
@@ -94,7 +98,8 @@ class _Reader:
         self._main = source.top.get("main")
         given: dict[ast.AST, Any] = {}
         if isinstance(self._main, Function):
-            given = {parameter: arguments.get(parameter.arg) for parameter in _parameters(self._main)}
+            for parameter in _parameters(self._main):
+                given[parameter] = arguments.get(parameter.arg)
         self.sizes = Sizes(source, given)
         self._counted: dict[ast.AST, Counts] = {}
         self._within: list[ast.AST] = []
@@ -117,7 +122,9 @@ class _Reader:
         of_names: dict[str, Count] = {}
         writes: set[str] = set()
         for node in reached(self.source):
-            if not isinstance(node, ast.Name) or not isinstance(node.ctx, ast.Load) or node in self._seen:
+            if not isinstance(node, ast.Name) or not isinstance(node.ctx, ast.Load):
+                continue
+            if node in self._seen:
                 continue
             # A function of the script that is handed around as a value.
             meaning = self.source.meaning(node)
@@ -133,15 +140,19 @@ class _Reader:
             if node.id in ("llm", "agent"):
                 of_names[_TOKENS] = ANY
                 writes.update(self._writing(self._tools_of(node)))
-        return total(*of_functions, Counts(of_names)), tuple(sorted(writes - self.writes))
+        counts = total(*of_functions, Counts(of_names))
+        return counts, tuple(sorted(writes - self.writes))
 
     def may_use(self, names: Iterable[str]) -> None:
         """Note which of the tools write."""
         self.writes.update(self._writing(names))
 
     def _writing(self, names: Iterable[str]) -> list[str]:
-        known = [name for name in names if name in self.tools]
-        return [name for name in known if self.tools[name].get("effect") == "write"]
+        writing: list[str] = []
+        for name in names:
+            if name in self.tools and self.tools[name].get("effect") == "write":
+                writing.append(name)
+        return writing
 
     def _tools_of(self, word: ast.Name) -> Collection[str]:
         """Return the tools that a model or an agent may have whose call was not counted."""
@@ -194,19 +205,16 @@ class _Reader:
                 return after
             case ast.If(test=test, body=body, orelse=orelse):
                 tested = self._cost(test)
-                return total(tested, either(self._block(body, after), self._block(orelse, after)))
+                branches = either(self._block(body, after), self._block(orelse, after))
+                return total(tested, branches)
             case ast.For() | ast.AsyncFor() | ast.While():
                 return self._loop(node, after)
             case ast.Try() | ast.TryStar():
                 return self._try(node, after)
             case ast.With(items=items, body=body) | ast.AsyncWith(items=items, body=body):
                 return total(*map(self._cost, items), self._with(items, body, after))
-            case ast.Match(subject=subject, cases=cases):
-                blocks = [self._block(case.body, after) for case in cases]
-                if not _takes_all(cases[-1]):
-                    blocks.append(after)
-                guards = [self._cost(case.guard).perhaps for case in cases if case.guard]
-                return total(self._cost(subject), *guards, either(*blocks))
+            case ast.Match():
+                return self._match(node, after)
             case ast.Return():
                 return self._parts(node)
             case ast.Raise():
@@ -250,11 +258,25 @@ class _Reader:
             after = after.perhaps
         return total(head, rounds, after)
 
+    def _match(self, node: ast.Match, after: Counts) -> Counts:
+        blocks = [self._block(case.body, after) for case in node.cases]
+        if not _takes_all(node.cases[-1]):
+            blocks.append(after)
+        guards: list[Counts] = []
+        for case in node.cases:
+            if case.guard:
+                guards.append(self._cost(case.guard).perhaps)
+        subject = self._cost(node.subject)
+        return total(subject, *guards, either(*blocks))
+
     def _try(self, node: ast.Try | ast.TryStar, after: Counts) -> Counts:
         whole = self._block([*node.body, *node.orelse], after)
         broken = self._block(node.body, NOTHING).perhaps
-        handled = [total(broken, self._block(handler.body, after)) for handler in node.handlers]
-        return total(self._block(node.finalbody, NOTHING), either(whole, *handled))
+        handled: list[Counts] = []
+        for handler in node.handlers:
+            handled.append(total(broken, self._block(handler.body, after)))
+        final = self._block(node.finalbody, NOTHING)
+        return total(final, either(whole, *handled))
 
     def _with(self, items: Iterable[ast.withitem], body: Iterable[ast.stmt], after: Counts) -> Counts:
         whole = self._block(body, after)
@@ -262,7 +284,8 @@ class _Reader:
             manager = item.context_expr
             # `suppress` goes on behind the block as soon as something in it fails.
             if isinstance(manager, ast.Call) and ast.unparse(manager.func).endswith("suppress"):
-                return either(whole, total(self._block(body, NOTHING).perhaps, after))
+                broken = self._block(body, NOTHING).perhaps
+                return either(whole, total(broken, after))
         return whole
 
     def _times(self, counts: Counts, least: int, most: int | None, node: ast.AST, words: str) -> Counts:
@@ -282,7 +305,8 @@ class _Reader:
             case ast.Lambda(body=body):
                 return self._times(self._cost(body), 0, None, node, "each call of the lambda")
             case ast.IfExp(test=test, body=body, orelse=orelse):
-                return total(self._cost(test), either(self._cost(body), self._cost(orelse)))
+                tested = self._cost(test)
+                return total(tested, either(self._cost(body), self._cost(orelse)))
             case ast.BoolOp(values=[start, *following]):
                 counts = self._cost(start)
                 for value in following:
@@ -299,7 +323,8 @@ class _Reader:
 
     def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Counts:
         if isinstance(node, ast.DictComp):
-            inner = total(self._cost(node.key), self._cost(node.value))
+            key = self._cost(node.key)
+            inner = total(key, self._cost(node.value))
         else:
             inner = self._cost(node.elt)
         for loop in reversed(node.generators):
@@ -307,7 +332,8 @@ class _Reader:
                 inner = inner.perhaps
             once = total(*map(self._cost, loop.ifs), inner)
             length = self.sizes.length(loop.iter)
-            rounds = self._times(once, length or 0, length, loop, _each(loop.iter))
+            words = _each(loop.iter)
+            rounds = self._times(once, length or 0, length, loop, words)
             inner = total(self._cost(loop.iter), rounds)
         return inner
 
@@ -322,15 +348,17 @@ class _Reader:
         if function.id in _CALLED:
             return self._word(function, node.args, named)
         if function.id == "task" and node.args:
-            begun = self._within_budget(self._begun(node.args[0], node.args[1:], named), named)
+            begun = self._begun(node.args[0], node.args[1:], named)
+            begun = self._within_budget(begun, named)
             # A task that nothing waits for at once may be cancelled before it has called any.
             if self._waiter(node) not in ("parallel", "await"):
                 begun = begun.perhaps
             return total(Counts({_TASKS: _ONCE}), begun)
         if function.id == "pipeline" and node.args:
-            once = total(Counts({_TASKS: _ONCE}), *map(self._callee, node.args[1:]))
-            length = self.sizes.length(node.args[0])
-            return self._times(once, length or 0, length, node, _each(node.args[0]))
+            items, *stages = node.args
+            once = total(Counts({_TASKS: _ONCE}), *map(self._callee, stages))
+            length = self.sizes.length(items)
+            return self._times(once, length or 0, length, node, _each(items))
         return NOTHING
 
     def _waiter(self, task: ast.AST) -> str:
@@ -394,8 +422,10 @@ class _Reader:
             return self._model("llm", model, tokens, _ONCE)
 
         # In a tool loop, each turn is a model call, and each turn may call any of the tools.
-        called = self._model("llm", model, tokens, Count(1, max(turns or _TURNS, 1)))
-        return total(called, Counts(dict.fromkeys((_CALLS, *tools), ANY)))
+        most_turns = max(turns or _TURNS, 1)
+        called = self._model("llm", model, tokens, Count(1, most_turns))
+        of_tools = dict.fromkeys((_CALLS, *tools), ANY)
+        return total(called, Counts(of_tools))
 
     def _agent(self, named: dict[str, ast.expr]) -> Counts:
         self.may_use(self._tools(named.get("tools")))
@@ -434,7 +464,8 @@ class _Reader:
         most = None
         if spent.most is not None:
             most = spent.most * dear
-        return Counts({_CALLS: called, name: called, _TOKENS: spent, _COST: Count(spent.least * cheap, most)})
+        cost = Count(spent.least * cheap, most)
+        return Counts({_CALLS: called, name: called, _TOKENS: spent, _COST: cost})
 
     def _tools(self, listed: ast.expr | None) -> Collection[str]:
         """Return the tools that a list may name, all if that cannot be seen."""
@@ -467,7 +498,9 @@ def _each(items: ast.expr) -> str:
 
 def _takes_all(case: ast.match_case) -> bool:
     """Whether a case of `match` takes any value."""
-    return isinstance(case.pattern, ast.MatchAs) and not (case.pattern.pattern or case.guard)
+    if case.guard or not isinstance(case.pattern, ast.MatchAs):
+        return False
+    return case.pattern.pattern is None
 
 
 def _dollars(cost: int) -> float:
@@ -502,4 +535,5 @@ def _text(node: ast.AST | None) -> str:
 
 
 def _parameters(function: Function) -> list[ast.arg]:
-    return [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
+    arguments = function.args
+    return [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]

@@ -15,10 +15,7 @@ def reached(source: Source) -> Iterator[ast.AST]:
     """
     methods = _methods(source)
     main = source.top.get("main")
-    # The top of each module runs when it is imported.
-    waiting: list[ast.AST] = []
-    for tree in source.trees.values():
-        waiting += [statement for statement in tree.body if not _is_definition(statement)]
+    waiting = _run_by_import(source)
     if main is not None:
         waiting.append(main)
     begun: set[ast.AST] = set()
@@ -45,22 +42,32 @@ def reached(source: Source) -> Iterator[ast.AST]:
         is_module = isinstance(node, ast.Name) and source.module_named(node) != ""
         if (name in _BY_ANY_NAME or is_module) and not is_any_called:
             is_any_called = True
-            functions = [part for part in source.nodes if isinstance(part, Function)]
-            waiting += [function for function in functions if _has_public_name(source, function)]
+            waiting += _public_functions(source)
 
         waiting += _parts_reached(node)
+
+
+def _run_by_import(source: Source) -> list[ast.AST]:
+    """Return what runs at the top of each module when the module is imported."""
+    statements: list[ast.AST] = []
+    for tree in source.trees.values():
+        for statement in tree.body:
+            if not _is_definition(statement):
+                statements.append(statement)
+    return statements
 
 
 def _parts_reached(node: ast.AST) -> Iterator[ast.AST]:
     """Yield the parts of a node that run with it. A function that is defined there runs where its name is read, and is
     reached there.
     """
-    children = ast.iter_child_nodes(node)
-    if not isinstance(node, ast.ClassDef):
-        yield from (child for child in children if not _is_definition(child))
-        return
-    for child in children:
-        if not isinstance(child, Function) or _runs_unnamed(child):
+    is_class = isinstance(node, ast.ClassDef)
+    for child in ast.iter_child_nodes(node):
+        if is_class:
+            runs = not isinstance(child, Function) or _runs_unnamed(child)
+        else:
+            runs = not _is_definition(child)
+        if runs:
             yield child
 
 
@@ -72,9 +79,13 @@ def _methods(source: Source) -> dict[str, list[Function]]:
     return methods
 
 
-def _has_public_name(source: Source, function: ast.AST) -> bool:
-    """Whether a function is a method, or stands at the top of its module."""
-    return isinstance(source.parents[function], ast.ClassDef | ast.Module)
+def _public_functions(source: Source) -> list[Function]:
+    """Return the functions that are methods, or stand at the top of their module."""
+    functions: list[Function] = []
+    for node in source.nodes:
+        if isinstance(node, Function) and isinstance(source.parents[node], ast.ClassDef | ast.Module):
+            functions.append(node)
+    return functions
 
 
 def _is_definition(node: ast.AST) -> bool:

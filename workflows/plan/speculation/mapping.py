@@ -53,7 +53,8 @@ def bind_mapping(
             value = constant(source.detail)
         else:
             path = _path(source.detail or WHOLE) or ()
-            value = resolve(Reference(source.origin, path), values[source.origin])
+            reference = Reference(source.origin, path)
+            value = resolve(reference, values[source.origin])
         _put(root, source.argument, value)
     arguments = root.get("", {})
     if not isinstance(arguments, dict):
@@ -113,7 +114,10 @@ def _put(root: dict[str, Any], path: tuple[Step, ...], value: Any) -> None:
     here: Any = root
     name: Step = ""
     for step in path:
-        here = _into(here, name, {} if isinstance(step, str) else [])
+        empty: Any = []
+        if isinstance(step, str):
+            empty = {}
+        here = _into(here, name, empty)
         name = step
     if isinstance(here, list):
         _fill(here, name)
@@ -137,4 +141,5 @@ def _into(here: Any, name: Step, empty: Any) -> Any:
 def _fill(here: list[Any], name: Step) -> None:
     if not isinstance(name, int) or not 0 <= name < MAX_BOUND_INDEX:
         raise BindError("a pattern has no place in a list")
-    here += [None] * (name + 1 - len(here))
+    missing = name + 1 - len(here)
+    here += [None] * missing

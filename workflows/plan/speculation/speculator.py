@@ -146,7 +146,9 @@ class Speculator:
     def asked(self, state: RunState, unit: int, name: str, arguments: str, now: int) -> list[Choice]:
         """Return what is to be done now that the model of a unit has asked for a call, in a reply that still comes."""
         tool = self._early_tool(name)
-        if tool is None or state.status.get(unit) != RUNNING or state.kind_of(unit) != "llm":
+        if tool is None or state.status.get(unit) != RUNNING:
+            return []
+        if state.kind_of(unit) != "llm":
             return []
         call = _known(state, unit, name, tool)
         call.arguments = arguments
@@ -253,7 +255,8 @@ class Speculator:
         for decision in decisions:
             if isinstance(decision, Start):
                 written |= dict.fromkeys(self.writes.begin(state, decision))
-        stale = [call for call in self.live.values() if conflicts(call.kind, tuple(written))]
+        kinds = tuple(written)
+        stale = [call for call in self.live.values() if conflicts(call.kind, kinds)]
         for call in stale:
             del self.live[call.number]
         return _cancelled(stale)
@@ -307,11 +310,14 @@ class Speculator:
     def _followers(self, state: RunState, unit: int) -> list[EarlyCall]:
         """Return the calls that usually follow one that has ended, where a model or a script decides what follows."""
         spec = state.spec_of(unit)
-        if state.is_item(unit) or unit in state.taken_over or not _leads_to_a_choice(state, unit):
+        if state.is_item(unit) or unit in state.taken_over:
+            return []
+        if not _leads_to_a_choice(state, unit):
             return []
         expected = []
         for follower in self.speculation.followers:
-            if follower.first != spec.tool or follower.probability < THRESHOLD or follower.millis < SLOW_MILLIS:
+            is_worth_it = follower.probability >= THRESHOLD and follower.millis >= SLOW_MILLIS
+            if follower.first != spec.tool or not is_worth_it:
                 continue
             call = _known(state, unit, follower.second, follower)
             call.follower = follower
@@ -322,12 +328,15 @@ class Speculator:
         """Return the calls that wait for nothing but a decision, since this unit has given what they read; with -1,
         those that read nothing.
         """
+        waiting: list[int] = []
         if unit < 0:
-            waiting = [node for node, spec in enumerate(state.graph.specs) if not spec.reads]
-        elif state.is_item(unit):
-            waiting = []
-        else:
-            waiting = [node for node in state.graph.consumers[unit] if unit in state.graph.specs[node].reads]
+            for node, spec in enumerate(state.graph.specs):
+                if not spec.reads:
+                    waiting.append(node)
+        elif not state.is_item(unit):
+            for node in state.graph.consumers[unit]:
+                if unit in state.graph.specs[node].reads:
+                    waiting.append(node)
         return [_early(state, node) for node in waiting if _waits_for_a_decision(state, node)]
 
     def _may_begin(self, state: RunState, call: EarlyCall) -> bool:
@@ -336,7 +345,9 @@ class Speculator:
         if is_over or self.writes.conflict(call.kind):
             return False
         running = len(self._running)
-        if running >= self._most_at_once(state) or state.activities + running >= state.window:
+        if running >= self._most_at_once(state):
+            return False
+        if state.activities + running >= state.window:
             return False
         return self._is_within_budget(state)
 
@@ -377,8 +388,11 @@ def _cancelled(calls: Sequence[EarlyCall]) -> list[Choice]:
 def _is_speculative(state: RunState, unit: int) -> bool:
     """Whether a unit is a call that may be made early: of a tool that only reads, and about which nobody is asked."""
     spec = state.spec_of(unit)
-    is_call = state.kind_of(unit) == "tool" and bool(spec.tool)
-    return is_call and spec.effect in ("pure", "read") and not spec.approval and unit not in state.answers
+    if state.kind_of(unit) != "tool" or not spec.tool:
+        return False
+    if spec.effect not in ("pure", "read") or spec.approval:
+        return False
+    return unit not in state.answers
 
 
 def _leads_to_a_choice(state: RunState, unit: int) -> bool:
@@ -388,8 +402,11 @@ def _leads_to_a_choice(state: RunState, unit: int) -> bool:
         return False
     if spec.maker >= 0:
         return True
-    readers = state.graph.consumers[unit]
-    return any(state.graph.specs[node].kind in ("llm", "program") for node in readers)
+    for node in state.graph.consumers[unit]:
+        reader = state.graph.specs[node]
+        if reader.kind in ("llm", "program"):
+            return True
+    return False
 
 
 def _waits_for_a_decision(state: RunState, node: int) -> bool:
@@ -400,8 +417,9 @@ def _waits_for_a_decision(state: RunState, node: int) -> bool:
     is_waiting = state.status[node] == PENDING and state.generation[node] == 1
     if not is_waiting or not _is_speculative(state, node) or spec.is_successor:
         return False
-    if any(state.status[source] != SUCCEEDED for source in spec.reads):
-        return False
+    for source in spec.reads:
+        if state.status[source] != SUCCEEDED:
+            return False
     usual = state.timings.millis(spec)
     if usual is not None and usual < SLOW_MILLIS:
         return False
@@ -413,7 +431,8 @@ def _waits_for_a_decision(state: RunState, node: int) -> bool:
         other = state.graph.specs[earlier]
         if _may_write_later(other):  # then the call would only be dropped again
             return False
-        asks |= other.kind == "gate" or other.approval
+        if other.kind == "gate" or other.approval:
+            asks = True
     if asks:
         return spec.effect == "pure" or spec.early
     return spec.when is not None
@@ -423,8 +442,9 @@ def _may_write_later(spec: NodeSpec) -> bool:
     """Whether a node that has not ended may write. A program says so only by what its script calls."""
     if spec.kind == "program":
         return True
-    parts = (spec, *spec.stages)
-    return spec.kind in ("tool", "agent", "map") and any(part.effect == "write" for part in parts)
+    if spec.kind not in ("tool", "agent", "map"):
+        return False
+    return any(part.effect == "write" for part in (spec, *spec.stages))
 
 
 def _open_before(state: RunState, node: int) -> list[int]:

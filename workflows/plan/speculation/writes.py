@@ -46,11 +46,16 @@ class WritesUnderWay:
 
     def take_over(self, kinds: tuple[str, ...]) -> None:
         """Go on with writes of another plan, or of the run before this one in its chain."""
-        self.kinds = {(-2, 0): kinds} if kinds else {}
+        self.kinds = {}
+        if kinds:
+            self.kinds[-2, 0] = kinds
 
     def all_kinds(self) -> tuple[str, ...]:
         """Return the kinds of resources of all writes that are under way, or may be."""
-        return tuple(dict.fromkeys(kind for kinds in self.kinds.values() for kind in kinds))
+        all_kinds: dict[str, None] = {}
+        for kinds in self.kinds.values():
+            all_kinds |= dict.fromkeys(kinds)
+        return tuple(all_kinds)
 
     def conflict(self, kind: str) -> bool:
         """Whether a call that reads this kind of resource may see one of these writes, or half of it."""
