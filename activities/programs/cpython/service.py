@@ -20,16 +20,17 @@ _LOADS: Final = json.loads
 
 
 def prepare() -> None:
-    """Load all that a script may import, and all that the parser wants for the first one."""
+    """Load all that a script may import, and all that the parser wants for the first one, and settle the world.
+
+    What is done here, once, takes no time and no memory of the process of each script.
+    """
     imports.load_modules()
     compile(ast.parse("async def main(x: é):\n    pass\n"), "script", "exec")
+    fixed_world.settle()
 
 
 def serve(lines: Lines) -> None:
     """Run a session until there are no more messages."""
-    fixed_world.settle()
-    # What was loaded is never garbage, and pages that the collector writes would be copied.
-    gc.freeze()
     # The session collects garbage as calls end. Between two ends only so many objects make the collector begin alone.
     gc.set_threshold(_MOST_OBJECTS)
 
