@@ -104,10 +104,16 @@ class Programs:
         Nothing is kept of an advance that fails: the same one may be made again with other results. Raises CallFailed,
         ProgramFailed, InterpreterCrashed, AdvanceAlone, BindError, BodyMissing, StoreUnavailable.
         """
-        node, call, prefix = context.node, context.call, context.run_prefix
+        node = context.node
+        call = context.call
+        prefix = context.run_prefix
         assert isinstance(node, ProgramNode)
         assert isinstance(call, ProgramNodeCall)
-        begun = await load(self.library, prefix, call.session) if call.session else None
+
+        # Where the program stands, and what the run lets its script use.
+        begun = None
+        if call.session:
+            begun = await load(self.library, prefix, call.session)
         session = await self._session(context, node, begun)
         run_context = await self.library.run_context(prefix, context.checked.run_context)
         session.repeat_writes |= run_context.repeat_writes or context.checked.repeat_writes
@@ -128,16 +134,18 @@ class Programs:
             is_trusted=digest_of(script.encode()) in run_context.trusted_scripts,
             loads=await self._loads(script, run_context, call.running),
         )
-        around_advance = AdvanceContext(
-            context, around, partial(part_of, self.compiler, context, run_context), recorded
-        )
+        part = partial(part_of, self.compiler, context, run_context)
+        around_advance = AdvanceContext(context, around, part, recorded)
+
+        # The script runs until it ends, or waits for what this advance does not make.
         calls = None
         if make is not None and call.fuse != "off":
             calls = ShortCalls(make, queues.TOOLS, Bounds(call))
         found = await self._carry_on(around_advance, session, calls)
         if isinstance(found, NodeOutput):
             return found
-        await self.library.put_all(prefix, list(around.bodies.values()))  # a script that is cut off may add more
+        bodies = list(around.bodies.values())  # a script that is cut off may add more
+        await self.library.put_all(prefix, bodies)
         page = await page_of(self.library, self.compiler, context, run_context, found)
         return NodeOutput(None, more="program", page=page, log=found.log, tasks=found.news)
 
@@ -149,20 +157,28 @@ class Programs:
         if not _ASKS_FOR_LOAD.search(script):
             return loads
         for role in ROLES:
-            for name in run_context.models.get(role, ())[:1]:
-                queue = queues.llm_queue(name)
-                waiting = await self.backlog(queue) if self.backlog is not None else None
-                loads[role] = {"running": running.get(queue, 0), "backlog": waiting}
+            models = run_context.models.get(role)
+            if not models:
+                continue
+            queue = queues.llm_queue(models[0])
+            waiting = None
+            if self.backlog is not None:
+                waiting = await self.backlog(queue)
+            loads[role] = {"running": running.get(queue, 0), "backlog": waiting}
         return loads
 
     async def _carry_on(
         self, advance: AdvanceContext, session: Session, calls: ShortCalls | None
     ) -> Handover | NodeOutput:
         """Run a session until it ends, or waits for what this advance does not make."""
-        context, call = advance.context, advance.context.call
+        context = advance.context
+        call = context.call
         assert isinstance(call, ProgramNodeCall)
         prefix = context.run_prefix
-        words = Words(session, await Counts.of(session, self.library, prefix), advance.around)
+
+        # The script goes on until everything in it waits.
+        counts = await Counts.of(session, self.library, prefix)
+        words = Words(session, counts, advance.around)
         waited = session.awaited()
         progress = await self._run(context, words)
         log = list(session.log(progress.printed))
@@ -170,24 +186,35 @@ class Programs:
             value = await self._value(prefix, words, progress, log)
             return NodeOutput(value, at=progress.clock, log=tuple(log), tasks=tuple(words.news))
         await self._wait(words, progress)
+
+        # Some of its calls have ended in a run that this one forks, or are made here.
         end: NodeReply | None = None
         sleeps = min(session.open) < 0  # and is told so before what ends later
         taken = dict[str, NodeReply]()
         if takes_over(session, context):
-            asked = [name for name, caution in words.cautions.items() if caution.confirms and not session.repeat_writes]
-            taken = await taken_over(advance.part(words, words.nodes), words, advance.recorded, asked)
+            asked = list[str]()
+            for name, caution in words.cautions.items():
+                if caution.confirms and not session.repeat_writes:
+                    asked.append(name)
+            page = advance.part(words, words.nodes)
+            taken = await taken_over(page, words, advance.recorded, asked)
         elif calls is not None and not (call.repeats or sleeps or progress.left):
             try:
                 progress, end = await self._go_on(advance, words, progress, calls, log)
             finally:
                 await calls.close()
+
+        # The run is handed the other calls, with where the script waits.
         assert progress.snapshot is not None
         snapshot = await keep(session, progress.snapshot, self.library, prefix, advance.around.bodies)
         handover = handed_over(words, waited)
-        handover.ends, handover.end = taken, end
-        handover.log, handover.news = tuple(log), tuple(words.news)
+        handover.ends = taken
+        handover.end = end
+        handover.log = tuple(log)
+        handover.news = tuple(words.news)
         if calls is not None:
-            handover.made, handover.ends = calls.specs, taken | calls.ends
+            handover.made = calls.specs
+            handover.ends = taken | calls.ends
         if end is None:
             self.snapshots.keep(prefix, handover.session, snapshot)
         return handover
@@ -205,20 +232,29 @@ class Programs:
         before, and that.
         """
         context = advance.context
-        seen, left, prefix = 0, 0, context.run_prefix
+        prefix = context.run_prefix
+        begun = 0
+        given_up = 0
         while progress.snapshot is not None:
-            calls.begin(advance.part(words, words.nodes[seen:]))
-            calls.give_up(words.given_up[left:])
-            seen, left = len(words.nodes), len(words.given_up)
+            # Begin the calls that the script has made since, and wait until one for which it waits has ended.
+            page = advance.part(words, words.nodes[begun:])
+            calls.begin(page)
+            calls.give_up(words.given_up[given_up:])
+            begun = len(words.nodes)
+            given_up = len(words.given_up)
             names = await calls.next(words.session.awaited())
             if not names:
                 break
-            before, known = words.session.standing(), words.standing()
+
+            # Tell the script. It may turn out that it is to be told by the next advance, with all else.
+            before = words.session.standing()
+            known = words.standing()
             ended = await self._called(context, words.session, calls, names)
             await words.order.hear()
             later = await self._resume(prefix, words.session, progress.snapshot, ended, words)
             printed = words.session.log(later.printed)
-            is_held = self._may_be_held(later, words) and (len(ended) > 1 or words.session.open)
+            is_last = len(ended) == 1 and not words.session.open
+            is_held = self._may_be_held(later, words) and not is_last
             if is_held or _needs_to_know(later, words.session.held):
                 words.session.go_back(before)
                 words.go_back(known)
@@ -238,24 +274,29 @@ class Programs:
         self, context: NodeContext, session: Session, calls: ShortCalls, names: Sequence[str]
     ) -> dict[int, Ended]:
         """Return what the script is told of these calls, which have ended here."""
-        prefix, ends = context.run_prefix, dict[int, Fed]()
+        prefix = context.run_prefix
+        ends = dict[int, Fed]()
         numbers = {call.node: number for number, call in session.open.items()}
         told = list[tuple[str, int, bool]]()
         for name in names:
-            reply, key = calls.ends[name], session.open[numbers[name]].key
-            if len(reply.ref or "") > MAX_MANIFEST_BYTES:
-                whole = await self.library.value(prefix, reply.ref or "")
-                reply = calls.ends[name] = reply.model_copy(update={"ref": await self.library.put(prefix, whole)})
+            number = numbers[name]
+            key = session.open[number].key
+            reply = calls.ends[name]
+            ref = reply.ref or ""
+            if len(ref) > MAX_MANIFEST_BYTES:
+                whole = await self.library.value(prefix, ref)
+                ref = await self.library.put(prefix, whole)
+                reply = reply.model_copy(update={"ref": ref})
+                calls.ends[name] = reply
             told.append((key, reply.at, name in calls.moved))
             if reply.error is not None:
-                error = f"{reply.error.type}: {reply.error.message}"[:MAX_LOSS_CHARACTERS]
-                ends[numbers[name]] = Fed(key, "", "failed", error, reply.at)
+                error = f"{reply.error.type}: {reply.error.message}"
+                ends[number] = Fed(key, "", "failed", error[:MAX_LOSS_CHARACTERS], reply.at)
             else:
-                ends[numbers[name]] = Fed(key, reply.ref or "", at=reply.at)
+                ends[number] = Fed(key, ref, at=reply.at)
         await note_told(self.library, prefix, session, told)
         await self._note_failures(prefix, session, ends)
-        ends = dict(sorted(ends.items(), key=lambda each: (each[1].at, each[0])))
-        return await self._ended(prefix, session, ends)
+        return await self._ended(prefix, session, _by_time(ends))
 
     async def _note_failures(self, prefix: str, session: Session, ends: Mapping[int, Fed]) -> None:
         """Note which calls have failed of those of which the script is told now, and which have not."""
@@ -273,8 +314,11 @@ class Programs:
 
         Raises ProgramFailed if it waits for nothing.
         """
-        session, waits = words.session, dict.fromkeys(progress.waits)
-        words.given_up += [call.node for number, call in session.open.items() if number not in waits]
+        session = words.session
+        waits = dict.fromkeys(progress.waits)
+        for number, call in session.open.items():
+            if number not in waits:
+                words.given_up.append(call.node)
         words.wake(progress.sleep)
         words.took += progress.took
         session.keep_open(waits)
@@ -296,18 +340,25 @@ class Programs:
         self, context: NodeContext, words: Words, progress: Advance, log: tuple[str, ...], *, since: int
     ) -> NodeReply:
         """Return how a script has ended behind calls that its advance has made: with the news of tasks `since`."""
-        prefix, (wanted, inline) = context.run_prefix, context.wanted
+        prefix = context.run_prefix
+        wanted, inline = context.wanted
         try:
             value = await self._value(prefix, words, progress, log)
             reply = await keep_output(self.library.store, prefix, value, wanted, inline=inline)
         except (CallFailed, ProgramFailed, OutputRefused, FactTooLarge) as error:
-            return NodeReply(error=NodeError(type=kind_of(error), message=message_of(error)), log=log)
-        return reply.model_copy(update={"at": progress.clock, "log": log, "tasks": tuple(words.news[since:])})
+            failure = NodeError(type=kind_of(error), message=message_of(error))
+            return NodeReply(error=failure, log=log)
+        news = tuple(words.news[since:])
+        return reply.model_copy(update={"at": progress.clock, "log": log, "tasks": news})
 
     async def _session(self, context: NodeContext, node: ProgramNode, begun: Session | None) -> Session:
         """Return where the program stands, ready for this advance."""
-        prefix, name, generation = context.run_prefix, context.unit.id, context.unit.generation
+        prefix = context.run_prefix
+        name = context.unit.id
+        generation = context.unit.generation
         assert isinstance(context.call, ProgramNodeCall)
+
+        # A program begins, or goes on from where it waited.
         is_taken = False
         if begun is None:
             if not node.script:
@@ -317,8 +368,10 @@ class Programs:
             script = await self.library.put(prefix, node.script)
             session = Session(script=script, function="main", arguments=packed(arguments), key=name)
             await begin(session, self.library, context)
-            session.before = await self.library.put(prefix, session.model_dump(mode="json", exclude_defaults=True))
-            is_taken = any(other.id.startswith(f"{name}_") for other in context.checked.plan.nodes)
+            stored = session.model_dump(mode="json", exclude_defaults=True)
+            session.before = await self.library.put(prefix, stored)
+            stem = f"{name}_"
+            is_taken = any(other.id.startswith(stem) for other in context.checked.plan.nodes)
         else:
             session = begun
             session.before = context.call.session
@@ -328,10 +381,14 @@ class Programs:
             session.first = session.before
             session.since = context.call.since or session.since
         session.again |= context.call.repeats
-        session.retold |= session.again or generation > 1 or context.attempts.number > 1 or context.call.epoch > 1
+        is_made_again = context.attempts.number > 1 or context.call.epoch > 1
+        session.retold |= session.again or generation > 1 or is_made_again
+
+        # Its calls get new ids in each generation.
         if is_taken:
             # No node of the plan is called so.
-            session.begin(name, mark=f"r{generation}{digest_of(f'{name}~{generation}'.encode())[:6]}")
+            digest = digest_of(f"{name}~{generation}".encode())
+            session.begin(name, mark=f"r{generation}{digest[:6]}")
         elif generation != session.generation:
             session.begin(name, mark=f"r{generation}")
         elif session.number == 1:
@@ -342,11 +399,16 @@ class Programs:
         return session
 
     async def _run(self, context: NodeContext, words: Words) -> Advance:
-        session, prefix = words.session, context.run_prefix
+        session = words.session
+        prefix = context.run_prefix
         if session.number == 1:
             return await self._start(session, words)
-        ends = {number: end for number, call in session.open.items() if (end := end_of(context, call.node, call.key))}
-        ends = dict(sorted(ends.items(), key=lambda each: (each[1].at, each[0])))
+        ends = dict[int, Fed]()
+        for number, call in session.open.items():
+            end = end_of(context, call.node, call.key)
+            if end is not None:
+                ends[number] = end
+        ends = _by_time(ends)
         await note_told(self.library, prefix, session, told_before(session, context))
         await self._note_failures(prefix, session, ends)
         snapshot = self.snapshots.find(prefix, session.before)
@@ -363,8 +425,13 @@ class Programs:
         without it. It is told, with others like it, by an advance that waits for nothing else; and before an end by
         which the script would end, or give up that call.
         """
-        session, held = words.session, dict[int, Fed]()
-        before, known, opened = session.standing(), words.standing(), dict(session.open)
+        session = words.session
+        before = session.standing()
+        known = words.standing()
+        opened = dict(session.open)
+
+        # Tell it all that is not held back, anew for each failure that turns out to end it.
+        held = dict[int, Fed]()
         while True:
             told = {number: end for number, end in ends.items() if number not in held}
             if not told:
@@ -377,6 +444,7 @@ class Programs:
             words.go_back(known)
             held[progress.last] = ends[progress.last]
 
+        # A script that ends, or gives up a call, has to know before that the call has failed.
         untold = [number for number in (*session.held, *held) if number not in told]
         if _needs_to_know(progress, untold):
             session.go_back(before)
@@ -392,6 +460,8 @@ class Programs:
             session.go_back(before)
             words.go_back(known)
             return await self._advanced(prefix, words, snapshot, ends)
+
+        # What it was not told is open still.
         for number in (*progress.left, *held):
             session.open[number] = opened[number]
         for number in progress.left:
@@ -427,7 +497,8 @@ class Programs:
             try:
                 return await resume(snapshot)
             except SnapshotLost:
-                return await resume(await self._whole(prefix, session, snapshot, words.around))
+                whole = await self._whole(prefix, session, snapshot, words.around)
+                return await resume(whole)
         except OtherCalls as error:
             began = snapshot.standing.python
             if began != PYTHON:
@@ -439,7 +510,9 @@ class Programs:
         first = await load(self.library, prefix, session.first)
         arguments = unpacked(first.arguments)
         runs = session.runs or [(0, around.run)]
-        clock = snapshot.start.clock if snapshot.start is not None else session.clock
+        clock = session.clock
+        if snapshot.start is not None:
+            clock = snapshot.start.clock
         given = (around.script, first.function, arguments, session.key, runs, clock)
         start_of = partial(self.interpreter.start_of, *given)
         try:
@@ -450,7 +523,8 @@ class Programs:
         return replace(snapshot, start=start, record=record)
 
     async def _start(self, session: Session, words: Words) -> Advance:
-        arguments, session.arguments = unpacked(session.arguments), {}
+        arguments = unpacked(session.arguments)
+        session.arguments = {}
         runs = session.runs or [(0, words.around.run)]
         is_trusted = words.around.is_trusted
         start = partial(self.interpreter.start, runs=runs, clock=session.clock, is_trusted=is_trusted)
@@ -458,22 +532,38 @@ class Programs:
 
     async def _ended(self, prefix: str, session: Session, ends: dict[int, Fed]) -> dict[int, Ended]:
         """Return what the script is told of calls that have ended, in order, and note it in the session."""
-        numbers = list(ends)
-        found = await asyncio.gather(*(self._output(prefix, ends[number]) for number in numbers))
-        ended = {}
-        for number, (size, value) in zip(numbers, found, strict=True):
-            end = ends[number]
+        reads = [self._output(prefix, end) for end in ends.values()]
+        outputs = await asyncio.gather(*reads)
+        ended = dict[int, Ended]()
+        for (number, end), (size, value) in zip(ends.items(), outputs, strict=True):
             call = session.open.pop(number)
-            session.read += size if call.shape != "ref" else 0
+            if call.shape != "ref":
+                session.read += size
             session.fed.append(end)
             answer = ended_of(session, end, call.shape, size, value)
-            ended[number] = answer = replace(answer, at=end.at, writes=call.writes)
+            answer = replace(answer, at=end.at, writes=call.writes)
+            ended[number] = answer
             if answer.error is not None:
                 session.fail(": ".join(answer.error))
         return ended
 
     async def _output(self, prefix: str, end: Fed) -> tuple[int, Any]:
-        return await self.library.sized(prefix, end.ref) if end.ref else (0, None)
+        """Return the size of what a call has returned, and the value: 0 and None for a call that has failed."""
+        if not end.ref:
+            return 0, None
+        return await self.library.sized(prefix, end.ref)
+
+
+def _by_time(ends: Mapping[int, Fed]) -> dict[int, Fed]:
+    """Return ends in the order in which a script is told of them: by their times, and by their calls where these are
+    equal.
+    """
+
+    def time_and_call(entry: tuple[int, Fed]) -> tuple[int, int]:
+        number, end = entry
+        return end.at, number
+
+    return dict(sorted(ends.items(), key=time_and_call))
 
 
 def _needs_to_know(progress: Advance, held: Sequence[int]) -> bool:
@@ -488,9 +578,21 @@ def _nothing_unwritten(words: Words, progress: Advance) -> None:
     or has not even done that.
     """
     around = words.around
-    made = [(node.tool, words.call_sites[node.id]) for node in words.nodes if isinstance(node, ToolNode)]
-    made += [(name, f"{name}:{place_in(around.script, line)}") for name, line in progress.kept]
-    lost = [place for tool, place in made if around.tools.get(tool, {}).get("effect") == "write"]
+
+    # The calls that it has made are nodes, and those that it keeps are only known by their lines.
+    calls = list[tuple[str, str]]()
+    for node in words.nodes:
+        if isinstance(node, ToolNode):
+            calls.append((node.tool, words.call_sites[node.id]))
+    for name, line in progress.kept:
+        place = place_in(around.script, line)
+        calls.append((name, f"{name}:{place}"))
+
+    lost = list[str]()
+    for tool, call_site in calls:
+        effect = around.tools.get(tool, {}).get("effect")
+        if effect == "write":
+            lost.append(call_site)
     if lost:
         places = ", ".join(lost[:3])
         raise ProgramFailed(f"the script ended and never awaited {places}: nothing was written. Await every write")
@@ -499,8 +601,8 @@ def _nothing_unwritten(words: Words, progress: Advance) -> None:
 def failure_of(error: ScriptError, session: Session, script: str) -> ProgramFailed:
     """Return how a script failed: by the failure of a call that it did not catch, or by itself."""
     shown = f"{error.type}: {error.message}"
-    reported = next((text for text in reversed(session.errors) if _is_of(shown, text)), None)
-    if reported is not None:
+    is_reported = any(_is_of(shown, text) for text in session.errors)
+    if is_reported:
         shown = shown.removeprefix("RuntimeError: ")
     lines = script.splitlines()
     place = ""
@@ -508,7 +610,9 @@ def failure_of(error: ScriptError, session: Session, script: str) -> ProgramFail
         source = one_line(lines[error.line - 1].strip(), MAX_SOURCE_CHARACTERS)
         place = f" ({line_in_file(script, error.line)}: {source})"
     message = f"{one_line(shown, MAX_PROGRAM_MESSAGE_CHARACTERS)}{place}"
-    return ProgramFailed(message) if reported is None else CallFailed(message)
+    if is_reported:
+        return CallFailed(message)
+    return ProgramFailed(message)
 
 
 def _is_of(shown: str, reported: str) -> bool:
@@ -519,4 +623,7 @@ def _is_of(shown: str, reported: str) -> bool:
 def _rate_of_workers(run_context: RunContext, rates: Mapping[str, int]) -> int | None:
     """Return how many calls a minute the models of workers take, None where nobody has set it."""
     names = run_context.models.get("worker")
-    return (rates.get(queues.llm_queue(names[0])) or None) if names else None
+    if not names:
+        return None
+    queue = queues.llm_queue(names[0])
+    return rates.get(queue) or None

@@ -50,14 +50,18 @@ def value_of(request: Mapping[str, Any]) -> Number | bool:
     values = list[Number]()
     for operation, operands in request["steps"]:
         if operation == "number":
-            values.append(_bounded(operands[0]))
+            value = operands[0]
         else:
-            values.append(_bounded(_OPERATIONS[operation](*(values[place] for place in operands))))
+            numbers = [values[place] for place in operands]
+            value = _OPERATIONS[operation](*numbers)
+        values.append(_bounded(value))
     sides = [_shown(values[place]) for place in request["sides"]]
     if len(sides) == 1:
         return sides[0]
-    compared = zip(request["signs"], pairwise(sides), strict=True)
-    return all(_COMPARISONS[sign](left, right) for sign, (left, right) in compared)
+    for sign, (left, right) in zip(request["signs"], pairwise(sides), strict=True):
+        if not _COMPARISONS[sign](left, right):
+            return False
+    return True
 
 
 def _bounded(value: Any) -> Number:
@@ -77,12 +81,16 @@ def is_bounded(value: Number) -> bool:
 
 def _shown(value: Number) -> Number:
     """Return a value with 12 significant digits, and no zero with a sign; a whole number is exact."""
-    return float(f"{value:.12g}") + 0.0 if isinstance(value, float) else value
+    if not isinstance(value, float):
+        return value
+    return float(f"{value:.12g}") + 0.0
 
 
 def _power(base: Number, exponent: Number) -> Any:
-    if isinstance(base, int) and isinstance(exponent, int) and (abs(base).bit_length() - 1) * exponent > _MAX_BITS:
-        raise Refused("power")
+    if isinstance(base, int) and isinstance(exponent, int):
+        least_bits = (abs(base).bit_length() - 1) * exponent
+        if least_bits > _MAX_BITS:
+            raise Refused("power")
     return base**exponent
 
 

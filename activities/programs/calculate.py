@@ -85,7 +85,8 @@ def evaluate(expression: str) -> int | float | bool:
     Raises ExpressionRefused for syntax outside the allow-list, CalculationFailed for values outside the bounds; it is
     retryable if something has ended the process that calculates.
     """
-    request = json.dumps(_calculation(_parse(expression.translate(_ASCII).strip()))).encode()
+    body = _parse(expression.translate(_ASCII).strip())
+    request = json.dumps(_calculation(body)).encode()
     try:
         found = _POOL.ask(request, _value_of)
     except ProcessEnded as end:
@@ -121,10 +122,10 @@ def _value_of(answer: Any) -> int | float | bool | _Failure:
 
 
 def _parse(expression: str) -> ast.expr:
-    if not _ALLOWED.match(expression):
-        bad = next(character for character in expression if not _ALLOWED.match(character))
-        hint = "; write ** for a power" if bad == "^" else ""
-        raise ExpressionRefused(f"{bad!r} is not allowed in arithmetic{hint}")
+    for character in expression:
+        if not _ALLOWED.match(character):
+            hint = "; write ** for a power" if character == "^" else ""
+            raise ExpressionRefused(f"{character!r} is not allowed in arithmetic{hint}")
     for number in _NUMBER.findall(expression):
         if not _DECIMAL.match(number):
             raise ExpressionRefused(f"{number[:40]!r} is not a decimal number; write numbers without units")
@@ -160,7 +161,8 @@ def _calculation(body: ast.expr) -> dict[str, Any]:
 
     So a long sum is not a deep one. Raises ExpressionRefused.
     """
-    sides, signs = [body], list[str]()
+    sides = [body]
+    signs = list[str]()
     if isinstance(body, ast.Compare):
         sides = [body.left, *body.comparators]
         for sign in body.ops:
@@ -177,7 +179,10 @@ def _calculation(body: ast.expr) -> dict[str, Any]:
         for number, operand in enumerate(part.operation.operands):
             part.operands.append(len(planned))
             is_next_in_chain = is_chain and number == 0
-            planned.append(_Planned(operand, part.depth if is_next_in_chain else part.depth + 1))
+            depth = part.depth
+            if not is_next_in_chain:
+                depth += 1
+            planned.append(_Planned(operand, depth))
     # The last part is calculated first.
     last = len(planned) - 1
     steps = list[tuple[str, list[Any]]]()
@@ -185,8 +190,10 @@ def _calculation(body: ast.expr) -> dict[str, Any]:
         if part.operation.name == "number":
             steps.append(("number", [part.operation.number]))
         else:
-            steps.append((part.operation.name, [last - place for place in part.operands]))
-    return {"steps": steps, "sides": [last - place for place in range(len(sides))], "signs": signs}
+            operands = [last - place for place in part.operands]
+            steps.append((part.operation.name, operands))
+    places = [last - place for place in range(len(sides))]
+    return {"steps": steps, "sides": places, "signs": signs}
 
 
 def _operation(node: ast.expr) -> _Operation:
@@ -209,7 +216,8 @@ def _operation(node: ast.expr) -> _Operation:
 def _arguments(name: str, arguments: Sequence[ast.expr]) -> Sequence[ast.expr]:
     """Return the numbers that a function is called with. Raises ExpressionRefused."""
     if name not in _FUNCTIONS:
-        raise ExpressionRefused(f"there is no function {name[:40]!r}; there is {', '.join(sorted(_FUNCTIONS))}")
+        known = ", ".join(sorted(_FUNCTIONS))
+        raise ExpressionRefused(f"there is no function {name[:40]!r}; there is {known}")
     most = _FUNCTIONS[name]
     if most is None:
         match arguments:
@@ -218,7 +226,8 @@ def _arguments(name: str, arguments: Sequence[ast.expr]) -> Sequence[ast.expr]:
         if not arguments:
             raise ExpressionRefused(f"{name} needs at least one number")
     elif not 1 <= len(arguments) <= most:
-        raise ExpressionRefused(f"{name} takes {'1 number' if most == 1 else '1 or 2 numbers'}, not {len(arguments)}")
+        numbers = "1 number" if most == 1 else "1 or 2 numbers"
+        raise ExpressionRefused(f"{name} takes {numbers}, not {len(arguments)}")
     return arguments
 
 

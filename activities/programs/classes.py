@@ -22,15 +22,16 @@ def classes_of(script: str) -> Classes:
         return {}
     found: Classes = {}
     for module, tree in source.trees.items():
-        before = f"{module}." if module else ""
+        prefix = f"{module}." if module else ""
         types = _WrittenTypes(source)
         for written in tree.body:
             if isinstance(written, ast.ClassDef):
-                found[f"{before}{written.name}"] = _fields_of(written, types)
+                found[f"{prefix}{written.name}"] = _fields_of(written, types)
         for alias in tree.body:  # a name for a type: its only field has no name
             match alias:
                 case ast.Assign(targets=[ast.Name(id=name)], value=value) if isinstance(value, _ALIASED):
-                    found.setdefault(f"{before}{name}", [("", types.text(value), False)])
+                    alias_of = types.text(value)
+                    found.setdefault(f"{prefix}{name}", [("", alias_of, False)])
     return found
 
 
@@ -38,11 +39,13 @@ def _fields_of(written: ast.ClassDef, types: "_WrittenTypes") -> list[tuple[str,
     if is_enum(written):
         values = ", ".join(ast.unparse(value) for _, value in enum_members(written))
         return [("", f"Literal[{values}]", False)]
-    return [
-        (field.target.id, types.text(field.annotation), field.value is not None)
-        for field in written.body
-        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
-    ]
+    fields = list[tuple[str, str, bool]]()
+    for field in written.body:
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
+            annotation = types.text(field.annotation)
+            has_default = field.value is not None
+            fields.append((field.target.id, annotation, has_default))
+    return fields
 
 
 class _WrittenTypes:
@@ -53,7 +56,8 @@ class _WrittenTypes:
 
     def text(self, written: ast.expr) -> str:
         """Return a type of a script as a text."""
-        pairs = zip(ast.walk(written), ast.walk(copied := copy.deepcopy(written)), strict=True)
+        copied = copy.deepcopy(written)
+        pairs = zip(ast.walk(written), ast.walk(copied), strict=True)
         for node, copied_node in pairs:
             if isinstance(node, ast.Name) and isinstance(copied_node, ast.Name):
                 copied_node.id = self._whole_name(node, node.id)
@@ -69,13 +73,15 @@ class _WrittenTypes:
             tree = ast.parse(node.value.strip(), mode="eval")
         except (SyntaxError, ValueError):
             return node.value
-        names = [part for part in ast.walk(tree) if isinstance(part, ast.Name)]
-        whole = [self._whole_name(node, name.id) for name in names]
-        if whole == [name.id for name in names]:
-            return node.value
-        for name, known in zip(names, whole, strict=True):
-            name.id = known
-        return ast.unparse(tree)
+        is_changed = False
+        for part in ast.walk(tree):
+            if not isinstance(part, ast.Name):
+                continue
+            whole_name = self._whole_name(node, part.id)
+            if whole_name != part.id:
+                part.id = whole_name
+                is_changed = True
+        return ast.unparse(tree) if is_changed else node.value
 
     def _is_choice(self, node: ast.Constant) -> bool:
         """Whether a text is one of the values of a Literal, and no type."""

@@ -135,7 +135,8 @@ class Interpreter:
 
         The latest scripts are not checked again. Raises InterpreterCrashed.
         """
-        return list(await self._in_thread(lambda: self._known_problems(script, stubs)))
+        problems = await self._in_thread(lambda: self._known_problems(script, stubs))
+        return list(problems)
 
     def classes(self, script: str) -> Classes:
         """Return the fields of a script's classes. Not to be called in an event loop. Raises Unreadable."""
@@ -152,7 +153,8 @@ class Interpreter:
     ) -> Start:
         """Return how a session begins. Not to be called in an event loop. Raises Unreadable."""
         text = self._read("own_text", script)
-        return Start(text, function, packed(arguments), seed, [list(run) for run in runs], clock)
+        runs_as_json = [list(run) for run in runs]
+        return Start(text, function, packed(arguments), seed, runs_as_json, clock)
 
     async def _timed(self, work: Callable[[], Advance]) -> Advance:
         def timed() -> Advance:
@@ -214,7 +216,8 @@ class Interpreter:
         return self._trusts_scripts or find_confinement().seccomp
 
     def _new_run(self, start: Start, standing: Standing, answer: Answer) -> ScriptRun:
-        run = ScriptRun(start.text, start.function, self._processes.place(), standing, answer, self._read)
+        place = self._processes.place()
+        run = ScriptRun(start.text, start.function, place, standing, answer, self._read)
         run.know_refs(start.arguments)
         return run
 
@@ -226,7 +229,9 @@ class Interpreter:
             return progress
         run.place.advances += 1
         self._processes.used(run.place.process)
-        snapshot = Snapshot(run.standing.copy(), record.and_then(run.entries), start, run, run.place.advances)
+        standing = run.standing.copy()
+        told = record.and_then(run.entries)
+        snapshot = Snapshot(standing, told, start, run, run.place.advances)
         return replace(progress, snapshot=snapshot)
 
     def _known_problems(self, script: str, stubs: str) -> list[Problem]:
@@ -252,7 +257,8 @@ class Interpreter:
             return []
         message = f"{raised.type}: {raised.message}"
         code = _LIMIT if raised.type in ("TimeoutError", "MemoryError") else "script"
-        return [Problem(code, ("line", place_in(script, raised.line or 1)), message)]
+        place = place_in(script, raised.line or 1)
+        return [Problem(code, ("line", place), message)]
 
 
 @contextmanager

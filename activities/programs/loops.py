@@ -11,9 +11,18 @@ def endless_loop(script: str) -> tuple[str, int]:
         source = source_of(script)
     except SyntaxError:
         return "", 0
-    waits = {around for node in source.nodes if isinstance(node, ast.Await) for around in source.around(node)}
-    loops = [node for kind in (ast.While, ast.For) for node in source.nodes if isinstance(node, kind)]
-    lines = [node.lineno for node in loops if node not in waits]
+    waits = set[ast.AST]()
+    for node in source.nodes:
+        if isinstance(node, ast.Await):
+            waits.update(source.around(node))
+    lines = list[int]()
+    for kind in (ast.While, ast.For):
+        for node in source.nodes:
+            if isinstance(node, kind) and node not in waits:
+                lines.append(node.lineno)
+    if not lines:
+        return "", 0
     if len(lines) == 1:
         return "", lines[0]
-    return f"a loop on one of the lines {', '.join(map(str, lines[:5]))} does not end; " if lines else "", 0
+    shown = ", ".join(map(str, lines[:5]))
+    return f"a loop on one of the lines {shown} does not end; ", 0

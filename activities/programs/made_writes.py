@@ -93,34 +93,43 @@ class WriteClaims:
         if not self.context.call.origins:
             # Where no other script has claimed any, the calls before this one hold the numbers up to their count.
             number = len(held) + 1
-            if number not in held and (await self._take(writes, claimant, number)).script == claimant.script:
-                return number
+            if number not in held:
+                taker = await self._take(writes, claimant, number)
+                if taker.script == claimant.script:
+                    return number
         number = await self._choose(writes, claimant, held)
         await self._hold(writes, claimant, number)
         return number
 
     async def _choose(self, writes: EqualWrites, claimant: Claimant, held: Sequence[int]) -> int:
         """Return the number that suits the call best of those that no other call of this script holds."""
-        own, others = list[int](), list[int]()
+        taken_by_call = list[int]()
+        taken_by_others = list[int]()
         number = 1
         while takers := await self._takers(writes, number):
-            is_free = number not in held
-            if is_free and await self._holder(writes.key(number), claimant.script, takers[0]) == claimant.call:
-                return number
-            if is_free:
-                was_own = any(taker is not None and taker.call == claimant.call for taker in takers)
-                (own if was_own else others).append(number)
+            if number not in held:
+                holder = await self._holder(writes.key(number), claimant.script, takers[0])
+                if holder == claimant.call:
+                    return number
+                calls = [taker.call for taker in takers if taker is not None]
+                if claimant.call in calls:
+                    taken_by_call.append(number)
+                else:
+                    taken_by_others.append(number)
             number += 1
-        free = own + others
-        for each in free:
-            if await self._has_begun(writes.key(each)):
-                return each
+
+        # A write that has begun may have been made, so it comes before those that have not.
+        free = taken_by_call + taken_by_others
+        for taken in free:
+            if await self._has_begun(writes.key(taken)):
+                return taken
         return free[0] if free else number
 
     async def _takers(self, writes: EqualWrites, number: int) -> list[Claimant | None]:
         """Return who took a number first in this run, and in each that it forks; nothing if none of them has it."""
-        found = [await self._taker(home, writes.key(number)) for _, home in self._homes()]
-        return found if any(found) else []
+        key = writes.key(number)
+        takers = [await self._taker(home, key) for _, home in self._homes()]
+        return takers if any(takers) else []
 
     async def _taker(self, home: str, key: str) -> Claimant | None:
         body = await self.seen.mark(self.origins, home, _taken(key))
@@ -144,7 +153,8 @@ class WriteClaims:
 
     async def _take(self, writes: EqualWrites, claimant: Claimant, number: int) -> Claimant:
         """Take a number unless it is taken in this run, and return who has it."""
-        body = await self.origins.store.mark(self.context.run_prefix, _taken(writes.key(number)), encode(claimant))
+        name = _taken(writes.key(number))
+        body = await self.origins.store.mark(self.context.run_prefix, name, encode(claimant))
         return Claimant(*decode(body))
 
     async def caution(self, writes: EqualWrites, claimant: Claimant, tool: str, number: int) -> Caution | None:
@@ -160,7 +170,7 @@ class WriteClaims:
         place = (self.context.run_prefix, claimant.script, tool)
         if self.seen.nothing_waits(place):
             return None
-        equal = [writes.key(each) for each in range(1, number)]
+        equal = [writes.key(earlier) for earlier in range(1, number)]
         waiting = None
         for _, home in self._homes():
             async for intent in EffectLedger(self.origins.store, home, no_outcome).intents():
@@ -181,8 +191,12 @@ class WriteClaims:
         StoreUnavailable.
         """
         # A fork that takes a write over notes it as begun, at a later time than the run that has made it.
-        times = [await self.origins.begun_at(run, home, key) for run, home in self._homes()]
-        return min((at for at in times if at), default=0.0)
+        times = list[float]()
+        for run, home in self._homes():
+            at = await self.origins.begun_at(run, home, key)
+            if at:
+                times.append(at)
+        return min(times, default=0.0)
 
     async def out_of_order(self, claimant: Claimant, key: str, resource: str, last: float) -> Caution | None:
         """Return what a person has to know of a write that an earlier script has made before the `last` one of which
@@ -193,7 +207,10 @@ class WriteClaims:
             return None
         mark = digest_of(f"confirmed {key} {claimant.script}".encode())
         by_others = [await self._is_of_another(home, key, claimant) for _, home in self._homes()]
-        if not any(by_others) or await self.origins.store.marked(self.context.run_prefix, mark) is not None:
+        if not any(by_others):
+            return None
+        has_agreed = await self.origins.store.marked(self.context.run_prefix, mark) is not None
+        if has_agreed:
             return None
         made = f"the old script wrote this at {_clock(at)}, before the write to {resource} at {_clock(last)}"
         text = f"{made} that the new one makes first. It will not be written again. Go on with it as it is?"
@@ -202,7 +219,9 @@ class WriteClaims:
     async def _is_of_another(self, home: str, key: str, claimant: Claimant) -> bool:
         """Whether another script has made a write, here or in a run that this one forks."""
         taker = await self._taker(home, key)
-        return taker is not None and (home != self.context.run_prefix or taker.script != claimant.script)
+        if taker is None:
+            return False
+        return home != self.context.run_prefix or taker.script != claimant.script
 
     async def _waits(self, home: str, key: str, claimant: Claimant) -> bool:
         """Whether a write that an earlier script of the program has made was not called by this one yet."""
@@ -223,8 +242,10 @@ class WriteClaims:
         """Return this run and those that it forks, each with where it keeps what it stores."""
         context = self.context
         namespace = context.run_prefix.rpartition("/")[0]
-        own = (context.call.run, context.run_prefix)
-        return [own, *((origin, f"{namespace}/{origin}") for origin in context.call.origins)]
+        homes = [(context.call.run, context.run_prefix)]
+        for origin in context.call.origins:
+            homes.append((origin, f"{namespace}/{origin}"))
+        return homes
 
 
 class SeenMarks:

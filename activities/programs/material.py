@@ -45,12 +45,16 @@ class Refused(Exception):
 
 def pieces(material: Sequence[Any]) -> list[Any]:
     """Return what is given, with the items of a list that has Refs one by one. Raises NotJson for other Refs."""
-    found: list[Any] = []
+    items: list[Any] = []
     for value in material:
-        found += value if isinstance(value, list) and any(isinstance(part, Ref) for part in value) else [value]
-    if any(not isinstance(value, Ref) and has_refs(value) for value in found):
-        raise NotJson("a Ref is material by itself, or an item of a list: write llm(prompt, ref)")
-    return found
+        if isinstance(value, list) and any(isinstance(part, Ref) for part in value):
+            items += value
+        else:
+            items.append(value)
+    for item in items:
+        if not isinstance(item, Ref) and has_refs(item):
+            raise NotJson("a Ref is material by itself, or an item of a list: write llm(prompt, ref)")
+    return items
 
 
 def shown(arguments: dict[str, Any]) -> str:
@@ -62,15 +66,25 @@ def question_text(question: str, material: Sequence[Any], names: Sequence[str]) 
     """Return what a person is asked, as literal text with as much of the material as there is room for, and with the
     references `names` behind it.
     """
-    most = MAX_QUESTION_CHARACTERS - sum(len(name) + 2 for name in names)
+    most = MAX_QUESTION_CHARACTERS
+    for name in names:
+        most -= len(name) + 2
     texts = [as_text(value) for value in material]
-    shares = fair_shares([len(text) for text in texts], max(0, most - len(question) - 4 * len(texts)))
-    parts = [
-        text if len(text) <= share else f"{text[: share - 1]}…"
-        for text, share in zip(texts, shares, strict=True)
-        if share > 1
-    ]
-    asked = "\n\n".join([question, *parts])
+
+    # Each text gets a fair share of the room that the question leaves.
+    room = max(0, most - len(question) - 4 * len(texts))
+    shares = fair_shares(list(map(len, texts)), room)
+    paragraphs = [question]
+    for text, share in zip(texts, shares, strict=True):
+        if share <= 1:
+            continue
+        if len(text) > share:
+            paragraphs.append(f"{text[: share - 1]}…")
+        else:
+            paragraphs.append(text)
+    asked = "\n\n".join(paragraphs)
+
+    # As literal text it may be longer, and is cut until it fits.
     while (excess := len(literal(asked)) - most) > 0:
         asked = asked[: -(excess // 2 + 2)] + "…"
     return "\n\n".join([str(literal(asked)), *names])
@@ -80,10 +94,13 @@ async def whole_of(library: ArtifactReader, prefix: str, value: Any) -> Any:
     """Return what a program returns, with the values that its Refs name. Raises ProgramFailed if they are too many,
     BodyMissing or StoreUnavailable.
     """
-    times, found, left = Counter[str](), dict[str, Any](), MAX_BODY_BYTES
+    times = Counter[str]()
     mapped(value, lambda ref: times.update((ref.digest,)))
+    found = dict[str, Any]()
+    left = MAX_BODY_BYTES
     for digest, count in times.items():
-        size, found[digest] = await library.sized(prefix, digest)
+        size, body = await library.sized(prefix, digest)
+        found[digest] = body
         left -= count * size
         if left < 0:
             raise ProgramFailed(f"it returns large results of more than {MAX_BODY_BYTES:,} bytes in all")
@@ -96,17 +113,21 @@ def tool_arguments(schema: dict[str, Any], args: Sequence[Any], kwargs: dict[str
     if len(args) > len(names):
         raise Refused("TypeError", f"takes {len(names)} arguments, not {len(args)}")
     arguments = dict(zip(names, args, strict=False))
-    if twice := [name for name in arguments if name in kwargs]:
-        raise Refused("TypeError", f"got two values for `{twice[0]}`")
+    for name in arguments:
+        if name in kwargs:
+            raise Refused("TypeError", f"got two values for `{name}`")
     arguments |= kwargs
-    known = [name for name, value in arguments.items() if not has_refs(value)]
-    found = [
-        f"{place_of(where)}: {sentence}" if where else sentence
-        for where, sentence in violations(mapped(arguments, lambda ref: ref.digest), schema)
-        if not where or where[0] in known or where[0] not in arguments
-    ]
-    if found:
-        raise Refused("ValueError", "; ".join(found)[:500])
+
+    # What a Ref stands for is not known here, so the schema says nothing of arguments that have one.
+    unknown = [name for name, value in arguments.items() if has_refs(value)]
+    problems = list[str]()
+    for where, sentence in violations(mapped(arguments, lambda ref: ref.digest), schema):
+        if not where:
+            problems.append(sentence)
+        elif where[0] not in unknown:
+            problems.append(f"{place_of(where)}: {sentence}")
+    if problems:
+        raise Refused("ValueError", "; ".join(problems)[:500])
     return arguments
 
 
@@ -129,8 +150,11 @@ def made_node(made: type[Any], /, **fields: Any) -> Any:
     try:
         return made.model_validate(fields)
     except ValidationError as error:
-        found = [f"{place_of(entry['loc'])}: {entry['msg']}" for entry in error.errors()[:3]]
-        raise Refused("ValueError", "; ".join(found)) from None
+        problems = list[str]()
+        for entry in error.errors()[:3]:
+            place = place_of(entry["loc"])
+            problems.append(f"{place}: {entry['msg']}")
+        raise Refused("ValueError", "; ".join(problems)) from None
 
 
 def bound(word: Callable[..., Any], words: object, call: Call) -> BoundArguments:
@@ -153,7 +177,9 @@ def sleep_for(seconds: Any, clock: int, since: int) -> Sleep:
         raise Refused("ValueError", f"sleeps 0 to {MAX_SLEEP_SECONDS:,} seconds, not {seconds!r:.40}")
     millis = round(seconds * 1000)
     due = clock + millis
-    return Sleep(due, due if due > since else since + millis)
+    if due <= since:
+        return Sleep(due, since + millis)
+    return Sleep(due, due)
 
 
 def sleep_until(time: Any, clock: int) -> Sleep:
@@ -163,7 +189,8 @@ def sleep_until(time: Any, clock: int) -> Sleep:
     except (ValueError, TypeError):
         message = f"`time` is a datetime, or a text like 2026-01-31T09:00, not {time!r:.40}"
         raise Refused("ValueError", message) from None
-    until = until if until.tzinfo is not None else until.replace(tzinfo=UTC)
+    if until.tzinfo is None:
+        until = until.replace(tzinfo=UTC)
     due = max(clock, round(until.timestamp() * 1000))
     if due - clock > MAX_SLEEP_SECONDS * 1000:
         raise Refused("ValueError", f"sleeps at most {MAX_SLEEP_SECONDS:,} seconds")
@@ -185,19 +212,42 @@ class CallLimits:
         """Return those of a call, and the call without them. What a function takes itself is its argument. The budget
         of a call is no larger than that of the `run`. Raises Refused.
         """
-        name = str(call.args[0]) if call.function == "task" and call.args else call.function
+        # A task has the limits of what it calls: of a tool, of a word, or of a function of the script.
+        is_task = call.function == "task"
+        name = call.function
+        if is_task and call.args:
+            name = str(call.args[0])
         tool = tools.get(name)
-        takes = (tool.get("schema") or {}).get("properties") or () if tool is not None else _TAKES.get(name, ())
-        is_own = call.function == "task" and tool is None and name not in WORDS
-        kind = "task" if is_own else name if name in WORDS else ""
-        own = {each: call.kwargs[f"{OWN}{each}"] for each in LIMITS if f"{OWN}{each}" in call.kwargs}
-        given = {each: call.kwargs[each] for each in LIMITS if each in call.kwargs and each not in takes}
-        if not (own or given):
+        kind = ""
+        if name in WORDS:
+            kind = name
+        elif is_task and tool is None:
+            kind = "task"
+
+        # Arguments of the call itself are no limits, though they may have such names.
+        takes = _TAKES.get(name, ())
+        if tool is not None:
+            takes = (tool.get("schema") or {}).get("properties") or ()
+        own = dict[str, Any]()
+        given = dict[str, Any]()
+        for limit in LIMITS:
+            own_name = f"{OWN}{limit}"
+            if own_name in call.kwargs:
+                own[limit] = call.kwargs[own_name]
+            if limit in call.kwargs and limit not in takes:
+                given[limit] = call.kwargs[limit]
+        if not own and not given:
             return cls(), call
-        kwargs = {each: value for each, value in call.kwargs.items() if each not in given and not each.startswith(OWN)}
+
+        kwargs = dict[str, Any]()
+        for argument, value in call.kwargs.items():
+            if argument not in given and not argument.startswith(OWN):
+                kwargs[argument] = value
+        kwargs.update(own)
         budget = _budget(given.get("budget"), kind, run)
-        found = cls(_millis(given.get("timeout"), kind), _attempts(given.get("retry"), kind), budget)
-        return found, replace(call, kwargs={**kwargs, **own})
+        timeout = _millis(given.get("timeout"), kind)
+        attempts = _attempts(given.get("retry"), kind)
+        return cls(timeout, attempts, budget), replace(call, kwargs=kwargs)
 
     def retry(self) -> Retry | None:
         """Return the attempts as a node has them."""

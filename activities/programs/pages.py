@@ -1,7 +1,7 @@
 """Pages: the calls that an advance of a program has made, or the nodes that a turn of a model adds to the plan."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -73,7 +73,7 @@ def part_of(
     compiler: Compiler, context: NodeContext, run_context: RunContext, words: Words, nodes: Sequence[Node]
 ) -> StoredPlan:
     """Return some calls of an advance as a page that is not stored: what it takes to make them here."""
-    specs = _specs(nodes, {}, words.limits, lambda plan: compiler(plan, run_context, _no_fallback))
+    specs = _specs(nodes, {}, words.limits, _compiler_of_calls(compiler, run_context))
     page = _stored_page(context, nodes, "", words.keys, words.materials)
     page.know(specs)
     return page
@@ -88,9 +88,14 @@ async def taken_over(
     """
     if recorded is None:
         return {}
-    names = [name for name in words.keys if name not in asked]
-    found = await asyncio.gather(*(recorded(page, name) for name in names))
-    return {name: reply for name, reply in zip(names, found, strict=True) if reply is not None}
+    names = _without(words.keys, asked)
+    lookups = [recorded(page, name) for name in names]
+    replies = await asyncio.gather(*lookups)
+    ends = dict[str, NodeReply]()
+    for name, reply in zip(names, replies, strict=True):
+        if reply is not None:
+            ends[name] = reply
+    return ends
 
 
 def handed_over(words: Words, waited: Sequence[str]) -> Handover:
@@ -107,9 +112,12 @@ def handed_over(words: Words, waited: Sequence[str]) -> Handover:
 
     before = dict.fromkeys(waited)
     now = dict.fromkeys(words.session.awaited())
-    waits = tuple(name for name in now if name not in before)
-    past = tuple(name for name in before if name not in now)
-    return Handover(words, digest, waits, past)
+    return Handover(words, digest, waits=_without(now, before), past=_without(before, now))
+
+
+def _without(names: Iterable[str], known: Container[str]) -> tuple[str, ...]:
+    """Return the names that are not among the `known` ones, in their order."""
+    return tuple(name for name in names if name not in known)
 
 
 async def page_of(
@@ -120,23 +128,33 @@ async def page_of(
     """
     words, ends = handover.words, handover.ends
     nodes = words.nodes
-    specs = _specs(
-        nodes, words.labels, words.limits, lambda plan: compiler(plan, run_context, _no_fallback), handover.made
-    )
-    cautions, confirms = dict[str, str](), dict[str, str]()
+    compile_calls = _compiler_of_calls(compiler, run_context)
+    specs = _specs(nodes, words.labels, words.limits, compile_calls, handover.made)
+
+    # The compiler does not know the keys and budgets of calls, nor which of them the advance has made itself.
     for spec in specs:
-        spec.key, spec.call_site = words.marks.get(spec.id, ""), words.call_sites.get(spec.id, "")
+        spec.key = words.marks.get(spec.id, "")
+        spec.call_site = words.call_sites.get(spec.id, "")
         spec.slice = words.slices.get(spec.id, {})
         spec.slice_of = words.slice_of.get(spec.id, "")
-        spec.in_place = spec.id in ends and not (is_put_back(ends[spec.id]) or ends[spec.id].taken_over)
+        spec.in_place = _was_made_here(ends.get(spec.id))
+
+    # People see each caution. One that asks needs an approval, unless the program may repeat its writes.
+    cautions: dict[str, str] = {}
+    confirms: dict[str, str] = {}
+    for spec in specs:
         caution = words.cautions.get(spec.id)
-        if caution is not None:
-            asks = caution.asks and not words.session.repeat_writes
-            cautions[spec.id] = caution.text
-            spec.approval |= asks
-            if caution.confirms and asks:
-                confirms[spec.id] = caution.confirms
-                spec.confirms = True
+        if caution is None:
+            continue
+        cautions[spec.id] = caution.text
+        asks = caution.asks and not words.session.repeat_writes
+        if asks:
+            spec.approval = True
+        if asks and caution.confirms:
+            confirms[spec.id] = caution.confirms
+            spec.confirms = True
+
+    # The calls are stored as a plan of their own if there are any.
     specs = [*map(_task_spec, words.tasks), *specs]
     packed = ExecutionPlan(specs, []).pack()
     if len(packed) > MAX_PAGE_BYTES:
@@ -148,14 +166,14 @@ async def page_of(
         stored = _stored_page(context, nodes, packed, words.keys, words.materials)
         stored = stored.model_copy(update={"cautions": cautions, "confirms": confirms})
         plan = await library.keep(context.run_prefix, stored)
-    left = tuple(name for name in dict.fromkeys(words.given_up) if name not in ends)
+    given_up = dict.fromkeys(words.given_up)
     return ProgramPage(
         plan=plan,
         specs=packed,
         session=handover.session,
         waits=handover.waits,
         past=handover.past,
-        given_up=left,
+        given_up=_without(given_up, ends),
         ends=pack_ends(specs, ends),
         end=handover.end,
     )
@@ -164,13 +182,19 @@ async def page_of(
 def _task_spec(task: TaskLine) -> NodeSpec:
     """Return what the run knows of a task: nothing that it could do."""
     spec = NodeSpec(task.id, "task", key=task.key, call_site=task.call_site, summary=task.summary)
-    spec.slice, spec.slice_of = task.slice, task.slice_of
+    spec.slice = task.slice
+    spec.slice_of = task.slice_of
     return spec
 
 
 def is_put_back(reply: NodeReply) -> bool:
     """Whether a call is to be started again, alone."""
     return reply.error is not None and reply.error.again
+
+
+def _was_made_here(end: NodeReply | None) -> bool:
+    """Whether the advance has made a call that ends like this, and nobody is to start it again."""
+    return end is not None and not end.taken_over and not is_put_back(end)
 
 
 def _stored_page(
@@ -211,49 +235,79 @@ async def page_after(
     before = await library.plan(run_prefix, base)
     count = len(before.plan.nodes)
     new = longer.nodes[count:]
-    turn = dependencies.turn_of(new[-1])
+    next_turn = new[-1]
+    turn = dependencies.turn_of(next_turn)
     assert turn is not None
+
+    # The next turn has the material of the call, and the new nodes are known by their places in its tool loop.
     materials, keys = before.materials, before.keys
     if turn.node in materials:
-        materials = {**materials, new[-1].id: materials[turn.node]}
+        materials = {**materials, next_turn.id: materials[turn.node]}
     if turn.node in keys:
-        keys = {**keys, **_loop_keys(host_key(keys[turn.node]), turn.number, new)}
-    nodes = [_without_material(node) if node.id in materials else node for node in longer.nodes]
-    names = {node.id for node in nodes}
-    old = [node for node in nodes[:count] if names.issuperset(dependencies.links_of(node).waits)]
+        loop_keys = _loop_keys(host_key(keys[turn.node]), turn.number, new)
+        keys = {**keys, **loop_keys}
+
+    # The compiler takes nodes without material, and of the old ones only those that wait for nodes of this plan.
+    nodes = list[Node]()
+    names = set[str]()
+    for node in longer.nodes:
+        nodes.append(_without_material(node) if node.id in materials else node)
+        names.add(node.id)
+    old = list[Node]()
+    for node in nodes[:count]:
+        if names.issuperset(dependencies.links_of(node).waits):
+            old.append(node)
+
+    # The scheduler goes on with what is compiled behind the old nodes.
     run_context = await library.run_context(run_prefix, before.run_context)
     plan = longer.model_copy(update={"nodes": (*old, *nodes[count:])})
     compiled = compiler(plan, run_context, _stored).execution_plan(None)
     specs = compiled.specs[len(old) :]
-    if new[-1].id in materials:
-        specs[-1].summary = summary_of(new[-1], what=f"turn {turn.number} of {turn.node}")
+    if next_turn.id in materials:
+        title = f"turn {turn.number} of {turn.node}"
+        specs[-1].summary = summary_of(next_turn, what=title)
     whole = ExecutionPlan.unpack(before.execution_plan)
     whole.specs += specs
+
+    # The longer plan is stored with all else that was stored with the one before.
     fields = {name: getattr(before, name) for name in StoredPlan.model_fields}  # a copy would keep what is cached
     fields |= {"plan": longer, "execution_plan": whole.pack(), "materials": materials, "keys": keys}
     fields["wanted"] = dependencies.facts_wanted(longer)
-    if len(fields["execution_plan"]) > MAX_EXECUTION_PLAN_BYTES or len(longer.nodes) > MAX_NODES:
+    is_too_long = len(fields["execution_plan"]) > MAX_EXECUTION_PLAN_BYTES
+    if is_too_long or len(longer.nodes) > MAX_NODES:
         raise PlanTooLarge(f"the plan has {len(longer.nodes):,} nodes with these, which are too many")
     digest = await library.keep(run_prefix, StoredPlan.model_construct(**fields))
-    return page_of_plan(digest, base, compiled, [node.id for node in old])
+    old_ids = [node.id for node in old]
+    return page_of_plan(digest, base, compiled, old_ids)
 
 
 def page_of_plan(plan: Digest, base: Digest, whole: ExecutionPlan, old: Sequence[str]) -> PlanPage:
     """Return the page with which a `whole` plan goes on behind its `old` nodes. Changes the plan that it is given."""
     known, page = page_behind(whole, len(old))
-    return PlanPage(plan=plan, base=base, known=tuple(old[node] for node in known), specs=page.pack())
+    known_ids = tuple(old[node] for node in known)
+    return PlanPage(plan=plan, base=base, known=known_ids, specs=page.pack())
 
 
 def _loop_keys(call: str, turn: int, nodes: Sequence[Node]) -> dict[str, str]:
     """Return what the next `turn` of a call's tool loop is known by, and each tool call before it: by its place in the
     loop, whatever its id. So the ledger of effects knows a write when the program calls the model once more.
     """
-    calls = [node.id for node in nodes if isinstance(node, ToolNode)]
-    return {name: f"{call}.{turn - 1}.{name.rpartition('_')[2]}" for name in calls} | {nodes[-1].id: f"{call}.{turn}"}
+    keys = dict[str, str]()
+    for node in nodes:
+        if isinstance(node, ToolNode):
+            place = node.id.rpartition("_")[2]
+            keys[node.id] = f"{call}.{turn - 1}.{place}"
+    keys[nodes[-1].id] = f"{call}.{turn}"
+    return keys
 
 
 def _plan(nodes: Sequence[Node]) -> Plan:
     return Plan.model_construct(nodes=tuple(nodes), answer=_NO_ANSWER)
+
+
+def _compiler_of_calls(compiler: Compiler, run_context: RunContext) -> Callable[[Plan], PlanCompiler]:
+    """Return the compiler as calls take it, none of which has a fallback value."""
+    return lambda plan: compiler(plan, run_context, _no_fallback)
 
 
 def _specs(
@@ -264,29 +318,44 @@ def _specs(
     known: Mapping[str, NodeSpec] = MappingProxyType({}),
 ) -> list[NodeSpec]:
     """Return what the scheduler knows of each call, unless that is known."""
-    others = [node for node in nodes if node.id not in known]
-    alone = [_without_material(node) for node in others]
-    compiled = {spec.id: spec for spec in compiler(_plan(alone)).execution_plan(None).specs} if alone else {}
-    compiled |= known
-    found = []
+    # Only the calls that are not known are compiled, each as if it depended on no other.
+    alone = list[Node]()
+    for node in nodes:
+        if node.id not in known:
+            alone.append(_without_material(node))
+    compiled = dict[str, NodeSpec]()
+    if alone:
+        for spec in compiler(_plan(alone)).execution_plan(None).specs:
+            compiled[spec.id] = spec
+    compiled.update(known)
+
+    # Limits, questions and labels are those of the script's calls, also where the rest is known.
+    specs = list[NodeSpec]()
     for node in nodes:
         spec = compiled[node.id]
         for name, limit in limits.get(node.id, {}).items():
             setattr(spec, name, limit)
         if isinstance(node, GateNode):
-            spec.question, spec.fills = node.question, bool(dependencies.bound_texts(node))
-        spec.summary = summary_of(_without_material(node), what=labels.get(node.id, ""))
-        found.append(spec)
-    return found
+            spec.question = node.question
+            spec.fills = bool(dependencies.bound_texts(node))
+        label = labels.get(node.id, "")
+        spec.summary = summary_of(_without_material(node), what=label)
+        specs.append(spec)
+    return specs
 
 
 def _without_material(node: Node) -> Node:
     """Return the node as it depends on others: its material comes from no node."""
     if isinstance(node, ToolNode):
-        args = {name: _UNKNOWN if any(references_in(value)) else value for name, value in node.args.items()}
+        args = dict[str, JsonValue]()
+        for name, value in node.args.items():
+            args[name] = _UNKNOWN if any(references_in(value)) else value
         return node.model_copy(update={"args": args})
-    texts = {"prompt": _UNKNOWN} if isinstance(node, LlmNode) else {"question": _UNKNOWN}
-    return node.model_copy(update=texts) if isinstance(node, LlmNode | GateNode) else node
+    if isinstance(node, LlmNode):
+        return node.model_copy(update={"prompt": _UNKNOWN})
+    if isinstance(node, GateNode):
+        return node.model_copy(update={"question": _UNKNOWN})
+    return node
 
 
 def _stored(value: object) -> tuple[str, int]:

@@ -1,7 +1,7 @@
 """How far a session came, and what it takes to go on from there, also in another process."""
 
 import platform
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -41,7 +41,8 @@ class Standing:
         stored["sleeps"] = {str(number): list(sleep) for number, sleep in self.sleeps.items()}
         stored["queued"] = []
         for call in self.queued.values():
-            packed_call = replace(call, args=packed(list(call.args)), kwargs=packed(call.kwargs))
+            args = packed(list(call.args))
+            packed_call = replace(call, args=args, kwargs=packed(call.kwargs))
             stored["queued"].append(asdict(packed_call))
         return stored
 
@@ -51,8 +52,10 @@ class Standing:
         standing = cls(**stored)
         standing.sleeps = {int(number): Sleep(*sleep) for number, sleep in stored["sleeps"].items()}
         standing.queued = {}
-        for each in stored["queued"]:
-            call = Call(**{**each, "args": tuple(unpacked(each["args"])), "kwargs": unpacked(each["kwargs"])})
+        for packed_call in stored["queued"]:
+            args = tuple(unpacked(packed_call["args"]))
+            kwargs = unpacked(packed_call["kwargs"])
+            call = Call(**{**packed_call, "args": args, "kwargs": kwargs})
             standing.queued[call.number] = call
         return standing
 
@@ -129,7 +132,18 @@ class Advance:
 
 def waiting_at(snapshot: Snapshot) -> Advance:
     """Return an advance in which a script was told nothing: it waits where it waited."""
-    sleeps = snapshot.standing.sleeps
-    numbers = {-sleeps[number].due if number in sleeps else number for number in snapshot.standing.open}
-    sleep = min(sleeps.values(), default=None)
-    return Advance(snapshot, tuple(sorted(numbers)), sleep=sleep)
+    standing = snapshot.standing
+    sleep = min(standing.sleeps.values(), default=None)
+    waits = waits_of(standing.open, standing.sleeps)
+    return Advance(snapshot, waits, sleep=sleep)
+
+
+def waits_of(open_calls: Iterable[int], sleeps: Mapping[int, Sleep]) -> tuple[int, ...]:
+    """Return the numbers of all calls that are open, ascending, as `Advance` has them: one for all sleeps that are over
+    at the same time.
+    """
+    numbers = set[int]()
+    for number in open_calls:
+        sleep = sleeps.get(number)
+        numbers.add(number if sleep is None else -sleep.due)
+    return tuple(sorted(numbers))

@@ -122,7 +122,9 @@ def _require_reading(name: str, arguments: tuple[Any, ...], text: bytes) -> None
         lines.append(reading[1])
     elif name in ("problems", "doubts"):
         for _, where, _ in reading:
-            lines += [part for part in where if isinstance(part, int)]
+            for part in where:
+                if isinstance(part, int):
+                    lines.append(part)
     if lines and not 0 <= min(lines) <= max(lines) <= _last_line(arguments[0]):
         raise NoAnswer(f"it has named a line that the script lacks in {name}")
 

@@ -3,7 +3,7 @@ be made to take long or much memory. In a process that serves one person alone i
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from threading import Lock
 from typing import Any
@@ -62,11 +62,16 @@ async def ask(reading: Read, name: str, *arguments: Any) -> Any:
 
 
 def _problems(script: str, arguments: Collection[str], tools: Mapping[str, Any]) -> list[tuple[str, Where, str]]:
-    return [(found.code, found.where, found.message) for found in wrong_in(script, arguments, tools)]
+    return _rows(wrong_in(script, arguments, tools))
 
 
 def _doubts(script: str, tools: Mapping[str, Any]) -> list[tuple[str, Where, str]]:
-    return [(found.code, found.where, found.message) for found in doubts_in(script, tools)]
+    return _rows(doubts_in(script, tools))
+
+
+def _rows(problems: Iterable[Problem]) -> list[tuple[str, Where, str]]:
+    """Return problems as JSON has them."""
+    return [(problem.code, problem.where, problem.message) for problem in problems]
 
 
 def _quote(
@@ -94,8 +99,10 @@ def _planned(
     except UnreadableProgram as error:
         return program_plan_of(text, goal), [str(error)]
     problems = [*planned_problems(script, set(models))]
-    more = problems_in(script, dict.fromkeys(tools)) if problems else ()
-    return program_plan_of(script, goal), [*problems, *map(str, more)]
+    if problems:
+        more = problems_in(script, dict.fromkeys(tools))
+        problems += map(str, more)
+    return program_plan_of(script, goal), problems
 
 
 _READINGS: dict[str, Callable[..., Any]] = {

@@ -65,7 +65,10 @@ class Record:
         while link is not None:
             links.append(link)
             link = link.before
-        return [entry for each in reversed(links) for entry in each.entries]
+        entries = list[Entry]()
+        for link in reversed(links):
+            entries += link.entries
+        return entries
 
     @property
     def is_whole(self) -> bool:

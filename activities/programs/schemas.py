@@ -74,10 +74,10 @@ def _object(properties: Mapping[str, Schema], required: list[str] | None = None)
     return {"type": "object", "properties": dict(properties), "required": wanted, "additionalProperties": False}
 
 
-def _list(values: list[Any], items: list[Schema]) -> Schema:
-    if items:
-        return {"type": "array", "items": items[0]}
-    if not values or not all(isinstance(value, str | int | float | None) for value in values):
+def _choice(values: list[Any]) -> Schema:
+    """Return the schema of one of some values. Raises ValueError for a list that has none, or others than JSON has."""
+    are_values = all(isinstance(value, str | int | float | None) for value in values)
+    if not values or not are_values:
         raise ValueError(f"schema {values!r:.80}: a list has one type, such as [str], or the values to choose from")
     return {"enum": values}
 
@@ -100,10 +100,13 @@ class _Reader:
         if is_json_schema(written):
             return self._part(written)
         if isinstance(written, dict):
-            return _object({name: self.of(part) for name, part in written.items()})
+            properties = {name: self.of(part) for name, part in written.items()}
+            return _object(properties)
+        if isinstance(written, list) and len(written) == 1:
+            return {"type": "array", "items": self.of(written[0])}
         if isinstance(written, list):
-            return _list(written, [self.of(part) for part in written] if len(written) == 1 else [])
-        text = _CLASS.sub(r"\1", written if isinstance(written, str) else str(written))
+            return _choice(written)
+        text = _CLASS.sub(r"\1", str(written))
         self._take(len(text) // _CHARACTERS)
         try:
             tree = expression(text.strip())
@@ -125,15 +128,19 @@ class _Reader:
 
         def placed(part: Any) -> Any:
             if isinstance(part, list):
-                return [placed(each) for each in part]
-            if not isinstance(part, dict):
-                return part
+                return [placed(item) for item in part]
+            if isinstance(part, _Named) and part.name in shared:
+                return {"$ref": f"#/$defs/{part.name}"}
             if isinstance(part, _Named):
-                return {"$ref": f"#/$defs/{part.name}"} if part.name in shared else placed(self._known[part.name])
-            return {key: placed(each) for key, each in part.items()}
+                return placed(self._known[part.name])
+            if isinstance(part, dict):
+                return {key: placed(value) for key, value in part.items()}
+            return part
 
         found: Schema = placed(schema)
-        return found | ({"$defs": {name: placed(self._known[name]) for name in sorted(shared)}} if shared else {})
+        if shared:
+            found["$defs"] = {name: placed(self._known[name]) for name in sorted(shared)}
+        return found
 
     def _take(self, parts: int = 1) -> None:
         self._left -= parts
@@ -150,11 +157,15 @@ class _Reader:
         return found
 
     def _type(self, tree: ast.expr) -> Schema:
-        if isinstance(tree, ast.Attribute) and ast.unparse(tree) in self._classes:
-            return self._class(ast.unparse(tree))
+        if isinstance(tree, ast.Attribute):
+            whole_name = ast.unparse(tree)
+            if whole_name in self._classes:
+                return self._class(whole_name)
         match tree:
             case ast.Name(name) | ast.Attribute(attr=name):
-                return dict(_PLAIN[name]) if name in _PLAIN else self._class(name)
+                if name in _PLAIN:
+                    return dict(_PLAIN[name])
+                return self._class(name)
             case ast.Constant(None):
                 return {"type": "null"}
             case ast.Constant(str(text)):
@@ -162,18 +173,23 @@ class _Reader:
             case ast.BinOp(op=ast.BitOr()):
                 return _either(*map(self._read, _alternatives(tree)))
             case ast.Subscript(ast.Name(name) | ast.Attribute(attr=name), of):
-                return self._generic(name, of.elts if isinstance(of, ast.Tuple) else [of])
-            case ast.Dict(keys, values) if all(isinstance(key, ast.Constant) for key in keys):
-                names = [str(key.value) for key in keys if isinstance(key, ast.Constant)]
-                return _object(dict(zip(names, map(self._read, values), strict=True)))
+                parts = of.elts if isinstance(of, ast.Tuple) else [of]
+                return self._generic(name, parts)
+            case ast.Dict(keys, values):
+                names = _names_of(keys)
+                if names is not None:
+                    properties = dict(zip(names, map(self._read, values), strict=True))
+                    return _object(properties)
             case ast.List([one]) if not isinstance(one, ast.Constant):
                 return {"type": "array", "items": self._read(one)}
         raise ValueError(f"schema {ast.unparse(tree)[:80]!r} is no type that a model can answer with")
 
     def _generic(self, name: str, parts: list[ast.expr]) -> Schema:
         if name in ("tuple", "Tuple") and parts and not isinstance(parts[-1], ast.Constant):
-            read = [self._read(part) for part in parts]
-            one = read[0] if all(part == read[0] for part in read) else _either(*read)
+            read = list(map(self._read, parts))
+            one = read[0]
+            if any(part != one for part in read):
+                one = _either(*read)
             return {"type": "array", "items": one, "minItems": len(read), "maxItems": len(read)}
         if name in _LISTS and parts:
             return {"type": "array", "items": self._read(parts[0])}
@@ -184,7 +200,8 @@ class _Reader:
         if name == "Union" and parts:
             return _either(*map(self._read, parts))
         if name == "Literal" and parts:
-            return {"enum": [_literal(part) for part in parts]}
+            values = list(map(_literal, parts))
+            return {"enum": values}
         raise ValueError(f"schema: {name}[...] is no type that a model can answer with; write list, dict or a union")
 
     def _class(self, name: str) -> Schema:
@@ -192,17 +209,23 @@ class _Reader:
         if fields is None or name in self._inside:
             why = "contains itself" if fields is not None else "is no type"
             raise ValueError(f"schema: {name} {why}; write str, int, list[...], a dict of types or a dataclass")
-        if [field for field, _, _ in fields] == [""]:  # a name for a type, or an enum
-            self._inside.append(name)
-            found = self.of(fields[0][1])
-            self._inside.pop()
-            return found
+        if len(fields) == 1:
+            field, annotation, _ = fields[0]
+            if field == "":  # a name for a type, or an enum
+                self._inside.append(name)
+                found = self.of(annotation)
+                self._inside.pop()
+                return found
         self._uses[name] += 1
         if name not in self._known:
             self._inside.append(name)
-            properties = {field: self.of(annotation) for field, annotation, _ in fields}
+            properties = dict[str, Schema]()
+            required = list[str]()
+            for field, annotation, is_optional in fields:
+                properties[field] = self.of(annotation)
+                if not is_optional:
+                    required.append(field)
             self._inside.pop()
-            required = [field for field, _, is_optional in fields if not is_optional]
             self._known[name] = _object(properties, required)
         return _Named(name)
 
@@ -217,14 +240,25 @@ class _Named(Schema):
 
 def _alternatives(tree: ast.expr) -> list[ast.expr]:
     """Return the types of a union from left to right."""
-    found, pending = list[ast.expr](), [tree]
+    types = list[ast.expr]()
+    pending = [tree]
     while pending:
-        each = pending.pop()
-        if isinstance(each, ast.BinOp) and isinstance(each.op, ast.BitOr):
-            pending += [each.right, each.left]
-        else:
-            found.append(each)
-    return found
+        match pending.pop():
+            case ast.BinOp(left, ast.BitOr(), right):
+                pending += [right, left]
+            case one:
+                types.append(one)
+    return types
+
+
+def _names_of(keys: list[ast.expr | None]) -> list[str] | None:
+    """Return the keys of a dict that is written, None if one of them is no constant."""
+    names = list[str]()
+    for key in keys:
+        if not isinstance(key, ast.Constant):
+            return None
+        names.append(str(key.value))
+    return names
 
 
 def _literal(tree: ast.expr) -> Any:
@@ -235,10 +269,16 @@ def _literal(tree: ast.expr) -> Any:
             number = -value
         case _:
             number = ...
-    if number is None or (isinstance(number, str | int | float) and (isinstance(number, str) or math.isfinite(number))):
+    if number is None or isinstance(number, str):
+        return number
+    if isinstance(number, int | float) and math.isfinite(number):
         return number
     raise ValueError(f"schema: Literal[{ast.unparse(tree)[:40]}] is no JSON; write texts, numbers, true and false")
 
 
 def _either(*schemas: Schema) -> Schema:
-    return {"anyOf": [part for schema in schemas for part in schema.get("anyOf", [schema])]}
+    """Return the schema of a union. A union in it becomes a part of it."""
+    options = list[Schema]()
+    for schema in schemas:
+        options += schema.get("anyOf", [schema])
+    return {"anyOf": options}

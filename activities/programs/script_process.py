@@ -54,7 +54,8 @@ class ScriptProcess:
         Raises NoAnswer, OutOfTime, ProcessEnded. Then the process has ended.
         """
         try:
-            return self._process.exchange(json.dumps(message).encode(), seconds, seconds + _PATIENCE_SECONDS)
+            request = json.dumps(message).encode()
+            return self._process.exchange(request, seconds, seconds + _PATIENCE_SECONDS)
         except BaseException:
             self.end()
             raise
@@ -64,7 +65,8 @@ class ScriptProcess:
 
     def memory(self) -> int:
         """Return about how many bytes the process takes beside what it shares with its parent."""
-        return _BASE_BYTES + max(0, _resident_bytes(self._process.number) - self._resident)
+        own = _resident_bytes(self._process.number) - self._resident
+        return _BASE_BYTES + max(0, own)
 
 
 @dataclass(slots=True)
@@ -144,8 +146,9 @@ class ScriptProcesses:
         self._parent.copy().end()
 
     def _drop_ended(self) -> None:
-        for each in [each for each in self._latest if not each.lives]:
-            del self._latest[each]
+        for process in list(self._latest):
+            if not process.lives:
+                del self._latest[process]
 
     def _is_full(self) -> bool:
         if len(self._latest) > MAX_SCRIPT_PROCESSES:
@@ -156,6 +159,7 @@ class ScriptProcesses:
 def _resident_bytes(number: int | None) -> int:
     """Return how much of a process is in memory, 0 if that is not to be seen here."""
     try:
-        return int(Path(f"/proc/{number}/statm").read_text().split()[1]) * _PAGE_BYTES
+        statm = Path(f"/proc/{number}/statm").read_text()
+        return int(statm.split()[1]) * _PAGE_BYTES
     except (OSError, IndexError):
         return 0

@@ -10,7 +10,7 @@ import signal
 import unicodedata
 from collections import deque
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 from sennit.activities.limits import (
     MAX_LOG_CHARACTERS,
@@ -21,7 +21,7 @@ from sennit.activities.limits import (
 )
 from sennit.activities.programs.checkouts import InterpreterCrashed
 from sennit.activities.programs.cpython.names import BEGUN, BOUNDED, ENDED, JOINED, TOLD
-from sennit.activities.programs.progress import Advance, Standing
+from sennit.activities.programs.progress import Advance, Standing, waits_of
 from sennit.activities.programs.reading import Read
 from sennit.activities.programs.replay_record import END, Entry
 from sennit.activities.programs.script_process import PROCESS_SECONDS, Place, ScriptProcess
@@ -165,16 +165,25 @@ class ScriptRun:
         said: Any = None
         try:
             for piece in pieces:
-                self._made += sum(END not in entry for entry in piece)
+                for entry in piece:
+                    if END not in entry:
+                        self._made += 1
                 said = self._tell({**message, "record": piece}, REPLAY_SECONDS)
                 message = {}
         except NoAnswer as error:
             raise InterpreterCrashed(f"a script that was told its record again: {error}") from error
-        open_ones = said.get("open") if isinstance(said, dict) else None
-        is_equal = isinstance(said, dict) and said.get("digest") == self.standing.calls and "diverged" not in said
-        if not is_equal or not isinstance(open_ones, list) or set(open_ones) != set(self.standing.open):
+        if not self._stands_where_it_stood(said):
             self.place.process.end()
             raise OtherCalls
+
+    def _stands_where_it_stood(self, said: Any) -> bool:
+        """Whether the process says, after a replay, that the script has made the calls that it made before."""
+        if not isinstance(said, dict) or "diverged" in said:
+            return False
+        if said.get("digest") != self.standing.calls:
+            return False
+        open_calls = said.get("open")
+        return isinstance(open_calls, list) and set(open_calls) == set(self.standing.open)
 
     def until_it_waits(self, message: dict[str, Any] | None, ended: Mapping[int, Ended], since: int) -> Advance:
         """Tell the script a message and what has ended, until it waits for more. Raises InterpreterCrashed."""
@@ -202,7 +211,8 @@ class ScriptRun:
                         return self._too_long(f"{ADVANCE_SECONDS:.0f} s without waiting for a call")
                     if calls > CALLS_IN_AN_ADVANCE:
                         return self._too_many(made[-1])
-                    message = {"replies": [self._answered(call) for call in made]}
+                    replies = [self._answered(call) for call in made]
+                    message = {"replies": replies}
                     continue
                 end = self._reported(said)
             except OutOfTime:
@@ -227,9 +237,11 @@ class ScriptRun:
     def _answered(self, said: Any) -> dict[str, Any]:
         """Return the answer to a call. Raises Untrue."""
         call = self._checked_call(said)
-        entry: Entry = {"error": ["TypeError", f"{said[1]}: {call}"]}
+        entry: Entry
         if isinstance(call, Call):
             entry = self._entry_of(call)
+        else:
+            entry = {"error": ["TypeError", f"{said[1]}: {call}"]}
         self.entries.append(entry)
         return entry
 
@@ -287,11 +299,12 @@ class ScriptRun:
                 texts = (about,)
             case str(), [number, str() as status, str() as error] if word == ENDED and type(number) is int:
                 texts = (status, error)
-            case str(), [[*numbers]] if word == JOINED and all(type(number) is int for number in numbers):
+            case str(), [[*numbers]] if word == JOINED and _are_numbers(numbers):
                 texts = ()
             case _:
                 raise Untrue("it has told news of tasks that are none")
-        if kwargs or any(len(text) > MAX_NEWS_CHARACTERS for text in texts):
+        is_long = any(len(text) > MAX_NEWS_CHARACTERS for text in texts)
+        if kwargs or is_long:
             raise Untrue("it has told news of tasks that are none")
 
     def _checked_site(self, site: str) -> str:
@@ -300,10 +313,16 @@ class ScriptRun:
             raise Untrue("it has told a call site that is none")
         for names in _SITE_NAMES_OF.findall(site):
             for name in names.split(">"):
-                is_known = name in _SITE_NAMES or all(part in self._text for part in name.removeprefix("__").split("."))
-                if not is_known:
+                if not self._may_be_in_site(name):
                     raise Untrue("it has told a call site that is not of the script")
         return site
+
+    def _may_be_in_site(self, name: str) -> bool:
+        """Whether a name of a call site is one that Sennit gives, or one whose parts stand in the script."""
+        if name in _SITE_NAMES:
+            return True
+        parts = name.removeprefix("__").split(".")
+        return all(part in self._text for part in parts)
 
     def _received(self, value: Any) -> Any:
         """Return a value of the script, with the Refs that it was given. Raises NotJson."""
@@ -317,7 +336,8 @@ class ScriptRun:
 
     @property
     def _is_full(self) -> bool:
-        return len(self._open) - len(self.standing.queued) - len(self.standing.sleeps) >= MAX_OPEN_CALLS
+        not_begun = len(self.standing.queued) + len(self.standing.sleeps)
+        return len(self._open) - not_begun >= MAX_OPEN_CALLS
 
     def _close(self, number: int) -> None:
         """Count a call as open no longer, and have the next of those that are queued begin."""
@@ -341,11 +361,14 @@ class ScriptRun:
                 return None
             self._ended.popleft()
             if number < 0:
-                self._end_sleeps(max(-number, ended.at), ended.at)
+                until = max(-number, ended.at)
+                self._end_sleeps(until, ended.at)
             if number in self._open:
                 ends = [self._told(number, ended)[END]]
                 self._take_together()
-                ends += [[other, None, None, self.standing.clock] for other in self._together]
+                clock = self.standing.clock
+                for sleep_number in self._together:
+                    ends.append([sleep_number, None, None, clock])
                 self._ends_on_way = len(ends)
                 return {"ends": ends}
             # Else its coroutine was cancelled.
@@ -369,7 +392,8 @@ class ScriptRun:
             raise Untrue("it has told of ends that it was not told")
         while self._ends_on_way - len(self._together) < told:
             self._told(self._together.popleft(), Ended())
-        self._ended.extendleft((number, Ended()) for number in reversed(self._together))
+        for number in reversed(self._together):
+            self._ended.appendleft((number, Ended()))
         self._together.clear()
         self._ends_on_way = told
 
@@ -381,27 +405,35 @@ class ScriptRun:
         if ended.writes:
             self.standing.writes += 1
         self._close(number)
-        value, error = None, ended.error
+        value = None
+        error = ended.error
         if error is None:
             try:
                 value = self._sent(as_result(ended.value))
             except NotJson as problem:
                 error = ("ValueError", f"the result cannot be used in a script: {problem}")
-        entry: Entry = {END: [number, value, list(error) if error else None, self.standing.clock]}
+        raised = list(error) if error is not None else None
+        entry: Entry = {END: [number, value, raised, self.standing.clock]}
         self.entries.append(entry)
         return entry
 
     def _may_be_early(self, at: int) -> bool:
         """Whether something may have ended before, of which nobody has asked yet: a call, or the next sleep."""
-        due = min((sleep.due for sleep in self.standing.sleeps.values()), default=at + 1)
         # Ends of one time were told in one step, and what the script has called there ended later than all of them.
-        may_call_be_earlier = self._has_called and at > self._last_at
-        return may_call_be_earlier or (due <= at and due != self.standing.awaited)
+        if self._has_called and at > self._last_at:
+            return True
+        sleep = min(self.standing.sleeps.values(), default=None)
+        return sleep is not None and sleep.due <= at and sleep.due != self.standing.awaited
 
     def _end_sleeps(self, until: int, at: int) -> None:
         """Have the sleeps end that are over by then, one after the other, before any other call."""
-        over = sorted((sleep.due, number) for number, sleep in self.standing.sleeps.items() if sleep.due <= until)
-        self._ended.extendleft((number, Ended()) for _, number in reversed(over))
+        over = list[tuple[int, int]]()
+        for number, sleep in self.standing.sleeps.items():
+            if sleep.due <= until:
+                over.append((sleep.due, number))
+        # Each goes to the front, so the last of them goes first.
+        for _, number in sorted(over, reverse=True):
+            self._ended.appendleft((number, Ended()))
         self.standing.clock = max(self.standing.clock, at)
 
     # Reports of the process.
@@ -413,7 +445,7 @@ class ScriptRun:
         self._note(said.get("print"))
         self._take_measures(said)
         closed = said.get("closed")
-        if not isinstance(closed, list) or not all(type(number) is int for number in closed):
+        if not _are_numbers(closed):
             raise Untrue("it has told a report without the calls that it has given up")
         for number in sorted(closed):
             if number in self._open:
@@ -435,58 +467,67 @@ class ScriptRun:
         if not isinstance(calls, str) or not _DIGEST.fullmatch(calls):
             raise Untrue("it has told a report without its calls")
         self.standing.calls = calls
-        self.standing.seconds = max(_number_of(said.get("seconds")), self.standing.seconds)
+        seconds = _number_of(said.get("seconds"))
+        self.standing.seconds = max(seconds, self.standing.seconds)
 
     def _note(self, text: Any) -> None:
         """Keep what the script prints, and of what is more than any log has a little, so that it is known to be cut."""
         if not isinstance(text, str):
             raise Untrue("it has told a text that is none")
-        self._printed.append(_clean(text[: max(self._room, 0) + 1]))
-        self._room -= len(self._printed[-1])
+        most = max(self._room, 0) + 1
+        kept = _clean(text[:most])
+        self._printed.append(kept)
+        self._room -= len(kept)
 
     def _waiting(self) -> Advance:
-        left = tuple(number for number, _ in self._ended if number in self._open or number < 0)
+        left = list[int]()
+        for number, _ in self._ended:
+            if number in self._open or number < 0:
+                left.append(number)
         self._ended.clear()
         sleep = min(self.standing.sleeps.values(), default=None)
         self.standing.awaited = sleep.due if sleep is not None else 0
         self.standing.open = sorted(self._open)
         self.waits = True
-        return Advance(waits=self._waits(), left=left, sleep=sleep)
+        return Advance(waits=self._waits(), left=tuple(left), sleep=sleep)
 
     def _waits(self) -> tuple[int, ...]:
-        sleeps = self.standing.sleeps
-        numbers = set[int]()
-        for number in self._open:
-            numbers.add(-sleeps[number].due if number in sleeps else number)
-        return tuple(sorted(numbers))
+        return waits_of(self._open, self.standing.sleeps)
 
     def _deadlock(self, lines: Any) -> Advance:
-        if not isinstance(lines, list) or not all(type(line) is int for line in lines):
+        if not _are_numbers(lines):
             raise Untrue("it has told a deadlock without lines")
         numbers = [self._number(line) for line in lines]
-        named = [str(place_among(self._modules, line)) for line in numbers[:_FRAMES]]
         file = file_of(self._text)
-        if file:
-            places = ", ".join(f"{file}:{place}" if place.isdecimal() else place for place in named)
-        else:
-            places = f"line{'s' * (len(numbers) > 1)} {', '.join(named)}"
-        message = f"deadlock: the coroutines wait for each other, on {places}, and for no call"
-        return self._error("RuntimeError", message, numbers[-1] if numbers else 0)
+        places = list[str]()
+        for number in numbers[:_FRAMES]:
+            place = str(place_among(self._modules, number))
+            if file and place.isdecimal():
+                place = f"{file}:{place}"
+            places.append(place)
+        where = ", ".join(places)
+        if not file:
+            word = "lines" if len(numbers) > 1 else "line"
+            where = f"{word} {where}"
+        message = f"deadlock: the coroutines wait for each other, on {where}, and for no call"
+        last = numbers[-1] if numbers else 0
+        return self._error("RuntimeError", message, last)
 
     def _complete(self, value: Any, kept: Any) -> Advance:
-        match kept:
-            case None:
-                kept = []
-            case [*_] if all(isinstance(each, list) and len(each) == 2 for each in kept):
-                pass
-            case _:
-                raise Untrue("it has told calls that are none")
-        sites = tuple((_clean(str(name)[:_KIND_CHARACTERS]), self._number(line)) for name, line in kept)
+        if kept is None:
+            kept = []
+        if not _are_pairs(kept):
+            raise Untrue("it has told calls that are none")
+        calls = list[tuple[str, int]]()
+        for name, line in kept:
+            shown = _clean(str(name)[:_KIND_CHARACTERS])
+            calls.append((shown, self._number(line)))
         try:
             value = self._received(value)
         except NotJson as problem:
             return self._error("TypeError", f"the script returned what is not JSON: {problem}")
-        return Advance(waits=self._waits(), value=value, clock=self.standing.clock, kept=sites)
+        clock = self.standing.clock
+        return Advance(waits=self._waits(), value=value, clock=clock, kept=tuple(calls))
 
     def _failed(self, said: Any) -> Advance:
         match said:
@@ -500,7 +541,9 @@ class ScriptRun:
             message = f"the values of the script take more than {most}; have tasks return what counts"
         elif kind == "RecursionError":
             message = "functions call each other too many levels deep; write a loop"
-        return self._error(kind, message, self._number(line), self._traceback(frames, kind, message))
+        number = self._number(line)
+        traceback = self._traceback(frames, kind, message)
+        return self._error(kind, message, number, traceback)
 
     def _traceback(self, frames: list[Any], kind: str, message: str) -> str:
         shown = list[str]()
@@ -524,7 +567,8 @@ class ScriptRun:
 
     def _stands_in_script(self, name: str) -> bool:
         # Python reads names in this form, however they are written.
-        return re.search(rf"\b{name}\b", unicodedata.normalize("NFKC", self._text)) is not None
+        text = unicodedata.normalize("NFKC", self._text)
+        return re.search(rf"\b{name}\b", text) is not None
 
     # How a script ends that does not say so itself.
 
@@ -570,8 +614,10 @@ class ScriptRun:
 
     def _in_file(self, line: int) -> str:
         """Return the file and the line of a line, as a traceback names them."""
-        file, _, number = str(place_among(self._modules, self._number(line))).rpartition(":")
-        return f'"{file or file_of(self._text) or "script"}", line {number}'
+        place = place_among(self._modules, self._number(line))
+        file, _, number = str(place).rpartition(":")
+        file = file or file_of(self._text) or "script"
+        return f'"{file}", line {number}'
 
 
 def _list_of(value: Any) -> list[Any]:
@@ -579,6 +625,16 @@ def _list_of(value: Any) -> list[Any]:
     if not isinstance(value, list) or not value:
         raise Untrue("it has told a list that is none")
     return value
+
+
+def _are_numbers(value: Any) -> TypeGuard[list[int]]:
+    """Whether a process tells a list of whole numbers."""
+    return isinstance(value, list) and all(type(number) is int for number in value)
+
+
+def _are_pairs(value: Any) -> TypeGuard[list[list[Any]]]:
+    """Whether a process tells a list of pairs."""
+    return isinstance(value, list) and all(isinstance(pair, list) and len(pair) == 2 for pair in value)
 
 
 def _number_of(seconds: Any) -> float:

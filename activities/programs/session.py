@@ -56,7 +56,6 @@ _MOVING = (
     "wrote",
     "inherited",
     "branches",
-    "fed",
     "held",
     "failed",
 )
@@ -205,8 +204,10 @@ class Session(BaseModel):
         """Return the id of the call of that number. Raises LookupError for one that was not made."""
         if not 1 <= ordinal <= self.made:
             raise LookupError(ordinal)
-        stem = next(stem for first, stem in reversed(self.stems) if first <= ordinal)
-        return f"{stem}_{ordinal}"
+        for first, stem in reversed(self.stems):
+            if first <= ordinal:
+                return f"{stem}_{ordinal}"
+        raise LookupError(ordinal)
 
     def numbers_of(self, place: str, before: int) -> Sequence[int]:
         """Return the numbers that the `before` writes of this session have which are equal to one in this place."""
@@ -222,24 +223,38 @@ class Session(BaseModel):
         kept = printed[: max(0, MAX_LOG_CHARACTERS - self.logged)]
         is_full = self.logged > MAX_LOG_CHARACTERS
         self.logged += len(printed)
-        lines = [_cut(line) for line in kept.removesuffix("\n").split("\n")] if kept else []
+        lines = list[str]()
+        if kept:
+            for line in kept.removesuffix("\n").split("\n"):
+                lines.append(_cut(line))
         if len(kept) < len(printed) and not is_full:
             lines.append(f"(the log ends here: a program logs at most {MAX_LOG_CHARACTERS >> 10} KiB)")
         return tuple(lines)
 
     def fail(self, error: str) -> None:
         """Remember an error that the script was told, to know it again if the script ends by it."""
-        self.errors = [*self.errors, error[:_ERROR_CHARACTERS]][-_ERRORS:]
+        errors = [*self.errors, error[:_ERROR_CHARACTERS]]
+        self.errors = errors[-_ERRORS:]
 
     def awaited(self) -> list[str]:
         """Return the nodes for which the next advance waits."""
-        nodes = [call.node for number, call in self.open.items() if number not in self.held]
-        return nodes or [call.node for call in self.open.values()]
+        nodes = list[str]()
+        for number, call in self.open.items():
+            if number not in self.held:
+                nodes.append(call.node)
+        if nodes:
+            return nodes
+        # Only failures that were held back are open. Now the script is to be told these.
+        return [call.node for call in self.open.values()]
 
     def keep_open(self, numbers: Iterable[int]) -> None:
         """Forget the open calls that the script does not wait for any more."""
-        self.open = {number: self.open[number] for number in numbers if number in self.open}
-        self.held = [number for number in self.held if number in self.open]
+        kept = dict[int, OpenCall]()
+        for number in numbers:
+            if number in self.open:
+                kept[number] = self.open[number]
+        self.open = kept
+        self.held = [number for number in self.held if number in kept]
 
 
 class Snapshots:
@@ -258,8 +273,10 @@ class Snapshots:
 
 
 def _cut(line: str) -> str:
-    most = MAX_LOGGED_CHARACTERS
-    return line if len(line) <= most else f"{line[:most]}… ({len(line) - most:,} more characters)"
+    excess = len(line) - MAX_LOGGED_CHARACTERS
+    if excess <= 0:
+        return line
+    return f"{line[:MAX_LOGGED_CHARACTERS]}… ({excess:,} more characters)"
 
 
 class Counts:
@@ -274,12 +291,18 @@ class Counts:
     @classmethod
     async def of(cls, session: Session, library: ArtifactReader, run_prefix: str) -> "Counts":
         """Return the counts of a session. Raises BodyMissing, StoreUnavailable."""
-        return cls(session, [await library.shared(run_prefix, digest) for digest, _ in session.counted])
+        older = list[dict[str, int]]()
+        for digest, _ in session.counted:
+            older.append(await library.shared(run_prefix, digest))
+        return cls(session, older)
 
     def next(self, call: str) -> int:
         """Return which of the equal calls this one is, from 1 on."""
-        tables = (self._session.counts, *reversed(self._older))
-        count = next((table[call] for table in tables if call in table), 0) + 1
+        count = 1
+        for table in (self._session.counts, *reversed(self._older)):
+            if call in table:
+                count = table[call] + 1
+                break
         self._session.counts[call] = count
         return count
 
@@ -293,7 +316,8 @@ class Counts:
             session.counted.pop()
             merged = {**self._older.pop(), **merged}
         body = encode(merged, canonical=True)
-        session.counts, session.counted = {}, [*session.counted, (digest_of(body), len(merged))]
+        session.counts = {}
+        session.counted = [*session.counted, (digest_of(body), len(merged))]
         return body
 
 
@@ -314,7 +338,10 @@ def ended_of(session: Session, end: Fed, shape: Shape, size: int, value: Any) ->
     """Return what a script is told of a call; a person who skips a call answers it with None."""
     if end.status not in ("succeeded", "skipped"):
         kind, _, message = end.error.partition(": ")
-        return Ended(error=(kind, message) if message else ("RuntimeError", end.error or f"the call was {end.status}"))
+        if not message:
+            kind = "RuntimeError"
+            message = end.error or f"the call was {end.status}"
+        return Ended(error=(kind, message))
     if shape == "ref" and end.ref:
         return Ended(Ref.to(end.ref, value))
     if size > MAX_VALUE_BYTES:
@@ -341,19 +368,28 @@ async def begin(session: Session, library: ArtifactReader, context: NodeContext)
     found = await library.noted(prefix, name)
     if found is None:
         at = context.call.ends.get(session.key, 0)
-        before = [noted for home in origins_of(context) if (noted := await library.noted(home, name))]
-        if any(noted.get("keys") != _KEYS for noted in before):
-            raise ProgramFailed(_OTHER_KEYS)
+        origins = list[dict[str, Any]]()
+        for home in origins_of(context):
+            noted = await library.noted(home, name)
+            if noted:
+                origins.append(noted)
+        for noted in origins:
+            if noted.get("keys") != _KEYS:
+                raise ProgramFailed(_OTHER_KEYS)
         found = {"clock": at, "runs": [[0, prefix]], "keys": _KEYS}
-        if before:
-            found |= {"clock": before[0]["clock"], "runs": [*before[0]["runs"], [at, prefix]]}
+        if origins:
+            latest = origins[0]
+            found["clock"] = latest["clock"]
+            found["runs"] = [*latest["runs"], [at, prefix]]
         await library.note(prefix, name, found)
     session.skipped = list(context.call.failed)
     for home in origins_of(context):
         session.skipped += await library.noted(home, _failed(session.key)) or ()
-    session.clock, runs = found["clock"], [(since, run) for since, run in found["runs"]]
+    session.clock = found["clock"]
+    runs = [(since, run) for since, run in found["runs"]]
     if len(runs) > 1:
-        session.runs, session.since = runs, runs[-1][0]
+        session.runs = runs
+        session.since, _ = runs[-1]
 
 
 async def note_told(
@@ -368,7 +404,8 @@ async def note_told(
         if is_moved or (session.retold and await library.noted(run_prefix, name) is not None):
             await library.note(run_prefix, name, at, again=True)
 
-    await asyncio.gather(*(note(told_at(key), at, is_moved) for key, at, is_moved in ends))
+    notes = [note(told_at(key), at, is_moved) for key, at, is_moved in ends]
+    await asyncio.gather(*notes)
 
 
 async def note_failures(
@@ -408,8 +445,13 @@ def _failed(key: str) -> str:
 def told_before(session: Session, context: NodeContext) -> list[tuple[str, int, bool]]:
     """Return that of all calls of which a script is told as an advance begins."""
     assert isinstance(context.call, ProgramNodeCall)
-    moved, ends = context.call.moved, context.call.ends
-    return [(call.key, ends[call.node], call.node in moved) for call in session.open.values() if call.node in ends]
+    moved = context.call.moved
+    ends = context.call.ends
+    told = list[tuple[str, int, bool]]()
+    for call in session.open.values():
+        if call.node in ends:
+            told.append((call.key, ends[call.node], call.node in moved))
+    return told
 
 
 def takes_over(session: Session, context: NodeContext) -> bool:
@@ -417,10 +459,15 @@ def takes_over(session: Session, context: NodeContext) -> bool:
     anew, what it calls ends in the order in which it ended there.
     """
     assert isinstance(context.call, ProgramNodeCall)
-    told = context.call.ends.values() if session.number > 1 else ()
-    return bool(session.runs) and max((session.clock, *told)) < session.since
+    if not session.runs:
+        return False
+    latest = session.clock
+    if session.number > 1:
+        latest = max((latest, *context.call.ends.values()))
+    return latest < session.since
 
 
 def origins_of(context: NodeContext) -> list[str]:
     """Return where the runs keep what they store that this run forks, the latest first."""
-    return [f"{context.run_prefix.rpartition('/')[0]}/{origin}" for origin in context.call.origins]
+    namespace = context.run_prefix.rpartition("/")[0]
+    return [f"{namespace}/{origin}" for origin in context.call.origins]

@@ -1,9 +1,9 @@
 """The record of what a script was told, between the session that is stored and the interpreter that takes it."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from sennit.activities.limits import (
     MAX_RECORD_BYTES,
@@ -26,7 +26,8 @@ _VALUE: Final = 1
 def snapshot_of(session: Session) -> Snapshot:
     """Return where a stored session waits; of the record it has what is in the session."""
     lacks_values = any(_LARGE in entry for entry in session.record)
-    record = replace(Record.of(session.parts, session.record), lacks_values=lacks_values)
+    record = Record.of(session.parts, session.record)
+    record = replace(record, lacks_values=lacks_values)
     return Snapshot(Standing.of_stored(session.waiting), record)
 
 
@@ -43,14 +44,22 @@ async def keep(
     parts = list(snapshot.record.stored)
     body = encode(entries)
     if len(entries) > MAX_RECORD_ENTRIES or len(body) > MAX_RECORD_BYTES:
-        while parts and parts[-1].entries <= len(entries) and parts[-1].size + len(body) <= MAX_RECORD_PART_BYTES:
-            earlier = await _entries_of(library, run_prefix, parts.pop(), bodies)
+        while parts:
+            latest = parts[-1]
+            is_longer = latest.entries > len(entries)
+            is_full = latest.size + len(body) > MAX_RECORD_PART_BYTES
+            if is_longer or is_full:
+                break
+            parts.pop()
+            earlier = await _entries_of(library, run_prefix, latest, bodies)
             entries = [*earlier, *entries]
             body = encode(entries)
-        parts.append(StoredPart(digest_of(body), len(entries), len(body)))
-        bodies[parts[-1].digest] = body
+        digest = digest_of(body)
+        parts.append(StoredPart(digest, len(entries), len(body)))
+        bodies[digest] = body
         entries = []
-    session.parts, session.record = parts, entries
+    session.parts = parts
+    session.record = entries
     session.waiting = snapshot.standing.as_stored()
     # In memory, too, what is in the store is not kept.
     kept = snapshot_of(session)
@@ -59,12 +68,23 @@ async def keep(
 
 async def whole_record(record: Record, library: ArtifactReader, run_prefix: str) -> Record:
     """Return a record with all that is in the store. Raises BodyMissing, StoreUnavailable."""
-    parts = [_entries_of(library, run_prefix, part, {}) for part in record.stored]
-    stored = await asyncio.gather(*parts)
-    entries = [entry for part in (*stored, record.recent) for entry in part]
-    values = [_with_value(entry, library, run_prefix) for entry in entries if _LARGE in entry]
-    filled = iter(await asyncio.gather(*values))
-    return Record.of((), [next(filled) if _LARGE in entry else entry for entry in entries])
+    reads = [_entries_of(library, run_prefix, part, {}) for part in record.stored]
+    entries = list[Entry]()
+    for part in await asyncio.gather(*reads):
+        entries += part
+    entries += record.recent
+
+    # Long values are stored by themselves.
+    places = list[int]()
+    fills = list[Coroutine[Any, Any, Entry]]()
+    for place, entry in enumerate(entries):
+        if _LARGE in entry:
+            places.append(place)
+            fills.append(_with_value(entry, library, run_prefix))
+    filled = await asyncio.gather(*fills)
+    for place, entry in zip(places, filled, strict=True):
+        entries[place] = entry
+    return Record.of((), entries)
 
 
 async def _entries_of(

@@ -11,7 +11,6 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from functools import cache
-from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -37,9 +36,12 @@ def types_checked(text: str, script: str, stubs: str) -> list[Problem]:
     """Return what the types of a script do not allow, the first 50. `text` is the script without what the run does
     anyway, and `stubs` are the types of what it may call.
     """
-    found = [finding for finding in _findings(text, stubs) if is_of_use(finding, script)]
-    problems = (type_problem(finding, script) for finding in found)
-    return list(islice(dict.fromkeys(problems), _PROBLEMS))
+    problems = list[Problem]()
+    for finding in _findings(text, stubs):
+        if is_of_use(finding, script):
+            problems.append(type_problem(finding, script))
+    distinct = list(dict.fromkeys(problems))
+    return distinct[:_PROBLEMS]
 
 
 def _findings(text: str, stubs: str) -> list[dict[str, Any]]:
@@ -52,9 +54,11 @@ def _findings(text: str, stubs: str) -> list[dict[str, Any]]:
         # Where the worker is root, ty runs as another user, who may read this and write nothing.
         folder.chmod(0o755)
         (folder / _STUBS).write_text(stubs, encoding="utf-8")
-        before = {file.path or _PROGRAM: file.before for file in files_in(text)}
+        before = dict[str, int]()
         for file in files_in(text):
-            path = folder / (file.path or _PROGRAM)
+            file_path = file.path or _PROGRAM
+            before[file_path] = file.before
+            path = folder / file_path
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(file.text, encoding="utf-8")
         version = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -89,8 +93,12 @@ def _finding(entry: dict[str, Any], before: Mapping[str, int]) -> dict[str, Any]
     location = entry["location"]
     path = str(location["path"])
     # The path begins where ty was started, or at the root.
-    first = next((lines for known, lines in before.items() if path.endswith(f"/{known}")), 0)
-    return {"code": code, "message": message, "location": {"row": first + location["positions"]["begin"]["line"]}}
+    row = location["positions"]["begin"]["line"]
+    for file_path, lines in before.items():
+        if path.endswith(f"/{file_path}"):
+            row += lines
+            break
+    return {"code": code, "message": message, "location": {"row": row}}
 
 
 @cache

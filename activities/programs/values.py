@@ -99,7 +99,9 @@ def mapped(value: Any, change: Callable[[Ref], Any]) -> Any:
         return change(value)
     if isinstance(value, dict):
         return {key: mapped(part, change) for key, part in value.items()}
-    return [mapped(part, change) for part in value] if isinstance(value, list) else value
+    if isinstance(value, list):
+        return [mapped(part, change) for part in value]
+    return value
 
 
 def packed(value: Any) -> Any:
@@ -110,7 +112,9 @@ def packed(value: Any) -> Any:
         return {REFERENCE: value.digest, "size": value.size}
     if isinstance(value, dict):
         return {escaped_key(key): packed(part) for key, part in value.items()}
-    return [packed(part) for part in value] if isinstance(value, list) else value
+    if isinstance(value, list):
+        return [packed(part) for part in value]
+    return value
 
 
 def unpacked(value: Any) -> Any:
@@ -120,7 +124,9 @@ def unpacked(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     ref = _ref_of(value.get(REFERENCE), value)
-    return ref or {unescaped_key(key): unpacked(part) for key, part in value.items()}
+    if ref is not None:
+        return ref
+    return {unescaped_key(key): unpacked(part) for key, part in value.items()}
 
 
 def with_refs(value: Any, known: Collection[tuple[str, int]], levels: int = _DEPTH) -> Any:
@@ -134,7 +140,11 @@ def with_refs(value: Any, known: Collection[tuple[str, int]], levels: int = _DEP
     if not isinstance(value, dict):
         return value
     if REFERENCE not in value:
-        return {unescaped_key(key): with_refs(part, known, levels - 1) for key, part in value.items()}
+        plain = dict[str, Any]()
+        for key, part in value.items():
+            name = unescaped_key(key)
+            plain[name] = with_refs(part, known, levels - 1)
+        return plain
     ref = _ref_of(value[REFERENCE], value)
     if ref is None or (ref.digest, ref.size) not in known:
         raise NotJson("it has a Ref that the script was not given")
@@ -160,8 +170,11 @@ def has_refs(value: Any) -> bool:
 
 def _ref_of(digest: Any, fields: dict[str, Any]) -> Ref | None:
     size = fields.get("size")
-    is_ref = len(fields) == 2 and type(size) is int and isinstance(digest, str) and _DIGEST.fullmatch(digest)
-    return Ref(digest, size) if is_ref else None  # type: ignore[arg-type]
+    if len(fields) != 2 or type(size) is not int:
+        return None
+    if not isinstance(digest, str) or not _DIGEST.fullmatch(digest):
+        return None
+    return Ref(digest, size)
 
 
 class NotJson(TypeError):

@@ -156,21 +156,24 @@ class Words:
 
     def go_back(self, standing: WordsStanding) -> None:
         """Forget what the script has called since then."""
+        by_node: tuple[dict[str, Any], ...] = (
+            self.labels,
+            self.call_sites,
+            self.keys,
+            self.marks,
+            self.materials,
+            self.limits,
+            self.slices,
+            self.slice_of,
+            self.writes,
+        )
         for node in self.nodes[standing.nodes :]:
-            for about in (
-                self.labels,
-                self.call_sites,
-                self.keys,
-                self.marks,
-                self.materials,
-                self.limits,
-                self.slices,
-                self.slice_of,
-                self.writes,
-            ):
-                about.pop(node.id, None)
-        del self.nodes[standing.nodes :], self.given_up[standing.given_up :]
-        del self.tasks[standing.tasks :], self.news[standing.news :]
+            for facts in by_node:
+                facts.pop(node.id, None)
+        del self.nodes[standing.nodes :]
+        del self.given_up[standing.given_up :]
+        del self.tasks[standing.tasks :]
+        del self.news[standing.news :]
 
     async def claim_writes(self) -> None:
         """Have each new write known by its number among equal ones, in the order in which the script has made them.
@@ -188,11 +191,13 @@ class Words:
 
         async def claim(names: list[str]) -> None:
             for name in names:
-                write, claimant = wanted[name], self._claimant(name)
+                write = wanted[name]
+                claimant = self._claimant(name)
                 place = write.equal.digest[:16]
                 held = self.session.numbers_of(place, write.before)
-                numbers[name] = await claims.claim(write.equal, claimant, held)
-                self.session.hold(place, held, numbers[name])
+                number = await claims.claim(write.equal, claimant, held)
+                numbers[name] = number
+                self.session.hold(place, held, number)
 
         numbers = dict[str, int]()
         await asyncio.gather(*map(claim, by_digest.values()))
@@ -200,17 +205,20 @@ class Words:
         # Only now it is known what the calls of this advance leave of what the script before has written.
         for name, number in numbers.items():
             write = wanted[name]
-            claimant, key = self._claimant(name), write.equal.key(number)
+            claimant = self._claimant(name)
+            key = write.equal.key(number)
             caution = await claims.caution(write.equal, claimant, write.tool, number)
-            caution = caution or await self.order.caution(name, claimant, key)
+            if caution is None:
+                caution = await self.order.caution(name, claimant, key)
             self.order.claim(name, key)
             if caution is not None:
                 self.cautions[name] = caution
-        self.keys |= {name: wanted[name].equal.key(number) for name, number in numbers.items()}
 
-        # Whoever asks for a write from now on asks by that key: the scheduler, and the script that waits for it.
-        for name in wanted:
-            self.marks[name] = self.keys[name][:KEY_CHARACTERS]
+        # From now on the scheduler knows each write by that key, and so does the script that waits for it.
+        for name, number in numbers.items():
+            key = wanted[name].equal.key(number)
+            self.keys[name] = key
+            self.marks[name] = key[:KEY_CHARACTERS]
         for place, made in self.session.open.items():
             if made.node in wanted:
                 self.session.open[place] = made._replace(key=self.keys[made.node])
@@ -224,9 +232,11 @@ class Words:
         """Return the answer to a call, or None if it is open now. Raises ProgramFailed."""
         try:
             limits, call = CallLimits.of(call, self.around.tools, self.around.limits)
-            word, count = _WORDS.get(call.function), len(self.nodes)
+            count = len(self.nodes)
+            word = _WORDS.get(call.function)
             if word is None:
-                self._wait(call, self._tool(call, call.function, call.args, call.kwargs))
+                made = self._tool(call, call.function, call.args, call.kwargs)
+                self._wait(call, made)
                 answer = None
             else:
                 given = bound(word, self, call)
@@ -266,7 +276,9 @@ class Words:
         call = Call(-sleep.due, "sleep", (), {}, sleep.line, sleep.coroutine)
         node = made_node(ToolNode, id=self._next, kind="tool", tool=SLEEP["name"], args={"until": until})
         self.limits[node.id] = {"deadline": sleep.at}
-        self._wait(call, self._add(node, call, sleep.due, f"until {until[:19].replace('T', ' ')}"))
+        shown_time = until[:19].replace("T", " ")
+        made = self._add(node, call, sleep.due, f"until {shown_time}")
+        self._wait(call, made)
 
     def _llm(
         self,
@@ -284,19 +296,21 @@ class Words:
         media: Any = (),
         **settings: Any,
     ) -> None:
-        silences = {name: f"{millis_of(name, settings[name])}ms" for name in SILENCES if settings.get(name) is not None}
-        settings = {name: value for name, value in settings.items() if name not in SILENCES}
-        if unknown := [name for name in settings if name not in CallSettings.model_fields]:
-            raise Refused("TypeError", f"got an unexpected keyword argument {unknown[0]!r}")
-        provider = model.partition(":")[0] if isinstance(model, str) else ""
-        if provider and provider not in self.around.providers:
-            raise Refused("ValueError", f"there is no model {format_name(str(model))}")
+        # Arguments that no model call takes are refused first.
+        silences = _silences_in(settings)
+        given = _settings_in(settings)
+        self._check_model(model)
         if role not in ROLES:
             raise Refused("ValueError", f"`role` is one of {format_names(ROLES)}, not {role!r:.40}")
-        parts = pieces(material)
-        known = [value.digest if isinstance(value, Ref) else key_of(value) for value in parts]
-        digests = {f"{_MATERIAL}{number}": self._stored(value) for number, value in enumerate(parts, 1)}
-        places = "".join(f"\n${name}" for name in digests)
+
+        # Material is known by what it is, and the node refers to where it is stored.
+        known = list[str]()
+        digests = dict[str, str]()
+        for number, value in enumerate(pieces(material), 1):
+            known.append(value.digest if isinstance(value, Ref) else key_of(value))
+            digests[f"{_MATERIAL}{number}"] = self._stored(value)
+
+        # Optional arguments count in the key of the call only where they are given.
         fields: dict[str, Any] = {
             "role": role,
             "model": model,
@@ -304,7 +318,7 @@ class Words:
             "tools": self._tools(tools),
             "max_turns": max_turns,
         }
-        if given := {name: value for name, value in settings.items() if value is not None}:
+        if given:
             fields["settings"] = given
         if turn is not None and turn != "all":
             fields["turn"] = turn
@@ -313,17 +327,33 @@ class Words:
         if instructions:
             fields["instructions"] = instructions
         shown = _media_in(media)
-        text = f"{literal(text_of('prompt', prompt))}{places and chr(10)}{places}"
-        self.materials |= {self._next: digests} if digests else {}
-        key = [prompt, known, fields, packed(shown)] if shown else [prompt, known, fields]
+        text = str(literal(text_of("prompt", prompt)))
+        if digests:
+            references = "\n".join(f"${name}" for name in digests)
+            text = f"{text}\n\n{references}"
+            self.materials[self._next] = digests
+        key = [prompt, known, fields]
+        if shown:
+            key.append(packed(shown))
+
         # How long a model may be silent changes nothing of what the call is, so it is no part of its key.
         fields = {**fields, **silences}
         if shown:
-            fields = {**fields, "media": mapped(literal(shown), self._named)}
+            fields["media"] = mapped(literal(shown), self._named)
         node = made_node(LlmNode, id=self._next, kind="llm", prompt=text, **fields)
-        for problem in turn_rule_problems(node, ()) if node.turn_rule is not None else ():
-            raise Refused("ValueError", f"`turn` {problem.message}")
-        self._wait(call, self._add_reader(node, call, key, prompt, tools))
+        if node.turn_rule is not None:
+            for problem in turn_rule_problems(node, ()):
+                raise Refused("ValueError", f"`turn` {problem.message}")
+        made = self._add_reader(node, call, key, prompt, tools)
+        self._wait(call, made)
+
+    def _check_model(self, model: Any) -> None:
+        """Raise Refused for a model of a provider that the run does not have."""
+        if not isinstance(model, str):
+            return
+        provider = model.partition(":")[0]
+        if provider and provider not in self.around.providers:
+            raise Refused("ValueError", f"there is no model {format_name(model)}")
 
     def _agent(
         self,
@@ -334,21 +364,32 @@ class Words:
         workspace: Any = None,
     ) -> None:
         allowed = self._tools(tools) if tools is not None else None
-        text, key = literal(text_of("goal", goal)), [goal, allowed, budget]
+        text = literal(text_of("goal", goal))
+        key = [goal, allowed, budget]
         fields: dict[str, Any] = {"goal": text, "tools": allowed, "budget": budget}
         if workspace is not None:
             fields["workspace"] = workspace
             key.append(workspace)
         node = made_node(AgentNode, id=self._next, kind="agent", **fields)
-        self._wait(call, self._add_reader(node, call, key, goal, allowed if allowed is not None else self.around.tools))
+        usable: Iterable[str] = self.around.tools if allowed is None else allowed
+        made = self._add_reader(node, call, key, goal, usable)
+        self._wait(call, made)
 
     def _ask(self, call: Call, question: str, *material: Any, schema: Any = None) -> None:
-        parts, form = pieces(material), self._schema(schema)
-        texts = [value for value in parts if not isinstance(value, Ref)]
-        names = [self._named(value) for value in parts if isinstance(value, Ref)]
+        parts = pieces(material)
+        form = self._schema(schema)
+        texts: list[Any] = []
+        names = list[str]()
+        for value in parts:
+            if isinstance(value, Ref):
+                names.append(self._named(value))
+            else:
+                texts.append(value)
         asked = question_text(text_of("question", question), texts, names)
         node = made_node(GateNode, id=self._next, kind="gate", question=asked, schema=form)
-        self._wait(call, self._add(node, call, [question, packed(parts), form], question))
+        what = [question, packed(parts), form]
+        made = self._add(node, call, what, question)
+        self._wait(call, made)
 
     def _tool(self, call: Call, name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> OpenCall:
         tool = self.around.tools.get(name)
@@ -356,11 +397,13 @@ class Words:
             known = [*self.around.tools, *WORDS]
             raise Refused("NameError", f"name '{name}' is not defined{nearest_or_known(name, known)}")
         arguments = tool_arguments(tool.get("schema") or {}, args, kwargs)
-        node = made_node(ToolNode, id=self._next, kind="tool", tool=name, args=mapped(literal(arguments), self._named))
+        node_arguments = mapped(literal(arguments), self._named)
+        node = made_node(ToolNode, id=self._next, kind="tool", tool=name, args=node_arguments)
         shape: Shape = "ref" if tool.get("large") else ""
         what = packed(arguments)
         effect = self._effect(name)
-        made = self._add(node, call, what, shown(arguments), function=name, shape=shape, reads=effect == "read")
+        reads = effect == "read"
+        made = self._add(node, call, what, shown(arguments), function=name, shape=shape, reads=reads)
         if effect == "write":
             made = made._replace(writes=True)
             equal = EqualWrites.of(self.session.key, name, what)
@@ -370,11 +413,13 @@ class Words:
         return made
 
     def _part(self, call: Call, ref: Any, a: int = 0, b: int | None = None) -> None:
-        if not isinstance(ref, Ref) or not all(type(place) in (int, type(None)) for place in (a, b)):
+        if not (isinstance(ref, Ref) and _is_place(a) and _is_place(b)):
             raise Refused("TypeError", "takes a Ref, which is the result of a large tool, and two places in it")
         args = {"output": self._named(ref), "from": a, "to": b}
         node = made_node(ToolNode, id=self._next, kind="tool", tool=PART["name"], args=args)
-        self._wait(call, self._add(node, call, [ref.digest, a, b], f"{a} {'' if b is None else b}"))
+        end = "" if b is None else b
+        made = self._add(node, call, [ref.digest, a, b], f"{a} {end}")
+        self._wait(call, made)
 
     def _bounded(self, _call: Call, budget: Any) -> Ended:
         """Say whether a task of the script may have this budget, before the task begins."""
@@ -395,7 +440,8 @@ class Words:
         path = shortened(self._path(site))
         key = key_of([self.session.key, "task", identity_of(site)])
         place = f"{path}:{self._line(call)}"
-        self.tasks.append(TaskLine(name, key[:KEY_CHARACTERS], place, f"{name} {place} {about}", limits, around))
+        summary = f"{name} {place} {about}"
+        self.tasks.append(TaskLine(name, key[:KEY_CHARACTERS], place, summary, limits, around))
         if limits:
             self.session.slices[site] = SessionSlice(name, limits, around)
         self.news.append(TaskNews(name, "running", call.clock))
@@ -408,8 +454,11 @@ class Words:
         if number in tasks and status in TASK_ENDS:
             self.news.append(TaskNews(tasks[number], status, call.clock, error))
             ended = tasks.pop(number)
-            slices = self.session.slices
-            self.session.slices = {site: its for site, its in slices.items() if its.task != ended}
+            running = dict[str, SessionSlice]()
+            for site, its in self.session.slices.items():
+                if its.task != ended:
+                    running[site] = its
+            self.session.slices = running
         return Ended()
 
     def _slice_at(self, site: str) -> str:
@@ -417,7 +466,10 @@ class Words:
         slices = self.session.slices
         if not slices:
             return ""
-        return next((slices[task].task for task in tasks_around(site) if task in slices), "")
+        for task in tasks_around(site):
+            if task in slices:
+                return slices[task].task
+        return ""
 
     def _left(self, call: Call) -> dict[str, int]:
         """Return what a call may spend: of each limit the least that the run and the tasks around it have left."""
@@ -426,7 +478,8 @@ class Words:
             its = self.session.slices.get(site)
             if its is None:
                 continue
-            for name, rest in self.around.task_left.get(its.task, its.limits).items():
+            task_left = self.around.task_left.get(its.task, its.limits)
+            for name, rest in task_left.items():
                 left[name] = min(rest, left.get(name, rest))
         return left
 
@@ -436,13 +489,16 @@ class Words:
         return Ended()
 
     def _phase(self, _call: Call, name: str) -> Ended:
-        return Ended(_NOT_IN_A_PHASE.sub("-", text_of("name", name)).strip("-")[:40])
+        text = text_of("name", name)
+        shown_name = _NOT_IN_A_PHASE.sub("-", text).strip("-")
+        return Ended(shown_name[:40])
 
     def _budget_left(self, call: Call) -> Ended:
         left = self._left(call)
-        amounts = {name: left.get(name) for name in ("tokens", "calls")}
-        cost = round(left["cost"] / 1e6, 6) if "cost" in left else None
-        return Ended({**amounts, "cost_usd": cost})
+        cost = None
+        if "cost" in left:
+            cost = round(left["cost"] / 1e6, 6)
+        return Ended({"tokens": left.get("tokens"), "calls": left.get("calls"), "cost_usd": cost})
 
     def _width(self, call: Call, *, per_agent_calls: Any = 1, per_agent_tokens: Any = None) -> Ended:
         """Return how many agents may run at once: the least of the slots, of what the budget has left for so many calls
@@ -455,7 +511,8 @@ class Words:
             bounds.append(left["calls"] // calls)
         if per_agent_tokens is not None:
             tokens = _count("per_agent_tokens", per_agent_tokens)
-            bounds.append(left.get("tokens", tokens * self.around.slots) // tokens)
+            tokens_left = left.get("tokens", tokens * self.around.slots)
+            bounds.append(tokens_left // tokens)
         if self.around.rate is not None:
             bounds.append(self.around.rate // calls)
         return Ended(max(1, min(bounds)))
@@ -467,7 +524,8 @@ class Words:
 
     @property
     def _next(self) -> str:
-        return f"{self.session.stems[-1][1]}_{self.session.made + 1}"
+        _, stem = self.session.stems[-1]
+        return f"{stem}_{self.session.made + 1}"
 
     def _check_room(self, call: Call) -> None:
         if self.session.made >= MAX_PROGRAM_CALLS:
@@ -494,7 +552,8 @@ class Words:
         around = self._slice_at(call.coroutine)
         if around:
             self.slice_of[node.id] = around
-        self._enter(node, f"{shortened(self._place(call, name))}:{self._line(call)}", shown)
+        path = shortened(self._place(call, name))
+        self._enter(node, f"{path}:{self._line(call)}", shown)
         return OpenCall(node.id, key, shape)
 
     def _add_reader(self, node: Node, call: Call, what: Any, shown: str, tools: Iterable[str]) -> OpenCall:
@@ -503,7 +562,8 @@ class Words:
         """
         effects = [self._effect(name) for name in tools]
         writes = "write" in effects
-        made = self._add(node, call, what, shown, reads=bool(effects) and not writes)
+        reads = bool(effects) and not writes
+        made = self._add(node, call, what, shown, reads=reads)
         return made._replace(writes=writes)
 
     def _effect(self, tool: str) -> str:
@@ -529,25 +589,31 @@ class Words:
     def _enter(self, node: Node, place: str, about: str) -> None:
         self.session.made += 1
         self.nodes.append(node)
-        self.call_sites[node.id], self.labels[node.id] = place, f"{place} {about}"
+        self.call_sites[node.id] = place
+        self.labels[node.id] = f"{place} {about}"
 
     def _key(self, function: str, what: Any, writes: int) -> str:
         """Return what a call is known by, wherever a script makes it: what it calls, and its number among equal calls.
 
         A read is never taken for an equal one in front of a write: it is equal only behind as many `writes`.
         """
-        called = key_of([function, what, writes] if writes else [function, what])
+        parts = [function, what]
+        if writes:
+            parts.append(writes)
+        called = key_of(parts)
         while True:
-            key = key_of([self.session.key, called, self.counts.next(called[:16])])
+            number = self.counts.next(called[:16])
+            key = key_of([self.session.key, called, number])
             if key[:KEY_CHARACTERS] not in self._skipped:
                 return key
 
     def _named(self, ref: Ref) -> str:
         """Return a reference for the next node, by which it has what a Ref names."""
         materials = self.materials.setdefault(self._next, {})
-        name = next(
-            (name for name, digest in materials.items() if digest == ref.digest), f"{_MATERIAL}{len(materials) + 1}"
-        )
+        for known, digest in materials.items():
+            if digest == ref.digest:
+                return f"${known}"
+        name = f"{_MATERIAL}{len(materials) + 1}"
         materials[name] = ref.digest
         return f"${name}"
 
@@ -560,18 +626,50 @@ class Words:
         return digest
 
     def _schema(self, written: Any) -> Schema | None:
+        if written is None:
+            return None
         try:
-            return schema_of(written, self.around.classes()) if written is not None else None
+            return schema_of(written, self.around.classes())
         except (ValueError, Unreadable) as error:
             raise Refused("ValueError", str(error)) from None
 
     def _tools(self, names: Any) -> tuple[str, ...]:
-        if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
+        are_names = isinstance(names, list | tuple) and all(isinstance(name, str) for name in names)
+        if not are_names:
             raise Refused("TypeError", "`tools` is a list of the names of tools")
         for name in names:
             if name not in self.around.tools:
                 raise Refused("ValueError", no_such_tool(name, self.around.tools))
         return tuple(names)
+
+
+def _silences_in(settings: dict[str, Any]) -> dict[str, str]:
+    """Return how long a model may be silent, as a node has it. Raises Refused for what is no time."""
+    silences = dict[str, str]()
+    for name in SILENCES:
+        if settings.get(name) is not None:
+            silences[name] = f"{millis_of(name, settings[name])}ms"
+    return silences
+
+
+def _settings_in(settings: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings that a script has chosen for a model call, without how long the model may be silent. Raises
+    Refused for an argument that is none.
+    """
+    given = dict[str, Any]()
+    for name, value in settings.items():
+        if name in SILENCES:
+            continue
+        if name not in CallSettings.model_fields:
+            raise Refused("TypeError", f"got an unexpected keyword argument {name!r}")
+        if value is not None:
+            given[name] = value
+    return given
+
+
+def _is_place(value: Any) -> bool:
+    """Whether a value can be where a part of a result begins or ends."""
+    return value is None or type(value) is int
 
 
 def _media_in(given: Any) -> list[Any]:

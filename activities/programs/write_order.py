@@ -43,7 +43,10 @@ class WriteOrder:
             return
         self._pass_on(clock)
         wrote = self.session.wrote.get(task, {})
-        last = max((at for other, at in wrote.items() if _overlap(other, resource)), default=0.0)
+        last = 0.0
+        for known, at in wrote.items():
+            if _overlap(known, resource):
+                last = max(last, at)
         self.session.writing[node.id] = Writing(resource, last=last, task=task)
 
     def begun(self, number: int, task: str, starter: str, clock: int) -> None:
@@ -68,7 +71,8 @@ class WriteOrder:
             before = session.inherited.get(ended, {})
             for resource, at in session.wrote.get(ended, {}).items():
                 if at != before.get(resource):
-                    self._take_in(Heard(clock, resource, at, before.get(resource, 0.0), task))
+                    last = before.get(resource, 0.0)
+                    self._take_in(Heard(clock, resource, at, last, task))
 
     def claim(self, name: str, key: str) -> None:
         """Note by which key a write is known that was claimed."""
@@ -93,11 +97,13 @@ class WriteOrder:
 
     def _pass_on(self, clock: int) -> None:
         """Take in the ends of which the script was told by then. They are told in the order of their times."""
-        heard = sorted(self.session.heard, key=lambda each: each.told)
-        self.session.heard = [each for each in heard if each.told > clock]
-        for each in heard:
-            if each.told <= clock:
-                self._take_in(each)
+        later = list[Heard]()
+        for end in sorted(self.session.heard, key=lambda end: end.told):
+            if end.told <= clock:
+                self._take_in(end)
+            else:
+                later.append(end)
+        self.session.heard = later
 
     def _take_in(self, heard: Heard) -> None:
         """Have a task know of a write."""
@@ -120,9 +126,14 @@ class WriteOrder:
 
 def _resource_of(node: ToolNode, tools: dict[str, dict[str, Any]], docs: str | None) -> str:
     """Return which resource a write has for itself: `file:notes.txt`, or the whole kind, as `calendar`."""
-    return next((name for name, mode in locks_of(node, tools, docs) if mode == EXCLUSIVE), "")
+    for name, mode in locks_of(node, tools, docs):
+        if mode == EXCLUSIVE:
+            return name
+    return ""
 
 
 def _overlap(one: str, other: str) -> bool:
     """Whether two resources are the same one, or one of them is the whole kind of the other."""
-    return one == other or one.startswith(f"{other}:") or other.startswith(f"{one}:")
+    if one == other:
+        return True
+    return one.startswith(f"{other}:") or other.startswith(f"{one}:")

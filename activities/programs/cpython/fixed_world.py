@@ -124,7 +124,9 @@ def _today(cls: Any) -> Any:
 
 def _at(function: Callable[..., Any]) -> Callable[..., Any]:
     def at(seconds: float | None = None) -> Any:
-        return function(_state.milliseconds / 1_000 if seconds is None else seconds)
+        if seconds is None:
+            seconds = _state.milliseconds / 1_000
+        return function(seconds)
 
     return at
 
@@ -145,7 +147,9 @@ def _settle_random() -> None:
     import os
 
     def seed(generator: random.Random, a: Any = None, version: int = 2) -> None:
-        _SEED(generator, _random_bytes(16) if a is None else a, version)
+        if a is None:
+            a = _random_bytes(16)
+        _SEED(generator, a, version)
 
     os.urandom = _random_bytes
     random._urandom = _random_bytes  # type: ignore[attr-defined]
@@ -166,7 +170,9 @@ def _random_bytes(count: int) -> bytes:
 def _uuid4() -> uuid.UUID:
     """Return a UUID that comes from the session, the call site and its number there, and the run of that moment."""
     state = _state
-    site = identity_of(state.loop.site()) if state.loop is not None else ""
+    site = ""
+    if state.loop is not None:
+        site = identity_of(state.loop.site())
     number = state.uuids.get(site, 0) + 1
     state.uuids[site] = number
     # A fork tells the same UUIDs as its origin for as long as it does the same, and then its own.

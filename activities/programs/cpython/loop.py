@@ -42,7 +42,9 @@ class Branch:
     @property
     def place(self) -> str:
         """The site of what it calls or starts now: with its phase."""
-        return f"{self.site}/={self.phase}" if self.phase else self.site
+        if not self.phase:
+            return self.site
+        return f"{self.site}/={self.phase}"
 
     def count(self, name: str) -> int:
         """Count one more of that name, and return which it is."""
@@ -401,5 +403,9 @@ def _kind_of(coro: Any, *, is_call: bool) -> str:
     if is_of_asyncio:
         return f"__{kind}"
     frame = getattr(coro, "cr_frame", None)
-    module = frame.f_globals.get("__name__", MODULE) if frame is not None else MODULE
-    return f"{module}.{kind}" if module != MODULE and is_own(module) else kind
+    module = MODULE
+    if frame is not None:
+        module = frame.f_globals.get("__name__", MODULE)
+    if module == MODULE or not is_own(module):
+        return kind
+    return f"{module}.{kind}"

@@ -313,7 +313,9 @@ class ScriptSession:
         try:
             error = task.exception()
         except asyncio.CancelledError as cancelled:
-            error = cancelled if str(cancelled) else asyncio.CancelledError("cancelled")
+            error = cancelled
+            if not str(cancelled):
+                error = asyncio.CancelledError("cancelled")
         if isinstance(error, MemoryError):
             return self._full(self._errors.report(error)[2])
         report["kept"] = self._words.never_awaited()
@@ -355,4 +357,6 @@ def _return_line_in(tree: ast.Module, function: str) -> int:
     for statement in tree.body:
         if isinstance(statement, ast.AsyncFunctionDef) and statement.name == function:
             lines = [node.lineno for node in ast.walk(statement) if isinstance(node, ast.Return)]
-    return lines[0] if len(lines) == 1 else 0
+    if len(lines) != 1:
+        return 0
+    return lines[0]

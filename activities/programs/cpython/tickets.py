@@ -161,10 +161,13 @@ class Tickets:
         around = loop.site()
         written = _DUMPS([name, sent, identity_of(around)], sort_keys=True).encode()
         digest = hashlib.sha256(written).hexdigest()[:_DIGEST_CHARACTERS]
-        site = f"{around}/{name}~{digest}.{outer.count(f'~{digest}')}#{outer.count(name)}"
+        count_of_equal = outer.count(f"~{digest}")
+        count_of_name = outer.count(name)
+        site = f"{around}/{name}~{digest}.{count_of_equal}#{count_of_name}"
         branch = Branch(site, outer.depth + 1)
         line = loop.line()
-        ticket = loop.start(Ticket, self._run(sent, begin, seconds, line, around), branch, "", line)
+        run = self._run(sent, begin, seconds, line, around)
+        ticket = loop.start(Ticket, run, branch, "", line)
         ticket.tell_joined = self._tell_joined
         ticket.budget = budget
         return ticket
@@ -306,11 +309,14 @@ class Tickets:
                     assert watched is not None
                     self._tell_joined([ticket])
                     return ticket, watched.result()
-            waiting = [self._watched[ticket] for ticket in tickets]
-            open_ones = [future for future in waiting if future is not None]
-            if not open_ones:
+            waiting: list[asyncio.Future[Any]] = []
+            for ticket in tickets:
+                future = self._watched[ticket]
+                if future is not None:
+                    waiting.append(future)
+            if not waiting:
                 raise ValueError("next_of has given each of these tickets: each is given once")
-            await asyncio.wait(open_ones, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
 
     def _watch(self, ticket: Any) -> None:
         if not isinstance(ticket, asyncio.Task):
@@ -401,7 +407,9 @@ def _about(sent: dict[str, Any]) -> str:
     parts = {}
     for key, part in sent.items():
         is_ref = isinstance(part, dict) and REFERENCE in part
-        parts[key] = f"Ref({part.get('size', 0):,})" if is_ref else part
+        if is_ref:
+            part = f"Ref({part.get('size', 0):,})"
+        parts[key] = part
     return arguments_text(parts)[:MAX_NEWS_CHARACTERS]
 
 
@@ -463,7 +471,8 @@ def _limits_in(function: types.FunctionType, given: dict[str, Any]) -> tuple[dic
     """Return the limits of a task, and the arguments of its function, among which are limits that it takes itself."""
     code = function.__code__
     own = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    limits, named = dict[str, Any](), dict[str, Any]()
+    limits: dict[str, Any] = {}
+    named: dict[str, Any] = {}
     for key, part in given.items():
         if key in LIMITS and key not in own:
             limits[key] = part

@@ -25,13 +25,18 @@ def typed(value: Any, kind: Any, names: dict[str, Any]) -> Any:
         except Exception:  # noqa: BLE001 - whatever it raises, it names no type
             return value
     if isinstance(kind, dict) and isinstance(value, dict):
-        return {key: typed(part, kind.get(key), names) for key, part in value.items()}
+        return _typed_fields(value, kind, names)
     if typing.get_origin(kind) is not None:
         return _of_generic(value, kind, names)
     try:
         return _instance(value, kind, names)
     except _NoFit:
         return value
+
+
+def _typed_fields(fields: dict[Any, Any], kinds: dict[Any, Any], names: dict[str, Any]) -> dict[Any, Any]:
+    """Return fields as values of their kinds. A field without a kind stays as it is."""
+    return {name: typed(part, kinds.get(name), names) for name, part in fields.items()}
 
 
 def _of_generic(value: Any, kind: Any, names: dict[str, Any]) -> Any:
@@ -55,7 +60,7 @@ def _instance(value: Any, kind: Any, names: dict[str, Any]) -> Any:
     """Return a value as an instance of a class. Raises _NoFit."""
     if typing.is_typeddict(kind) and isinstance(value, dict):
         hints = typing.get_type_hints(kind)
-        return {key: typed(part, hints.get(key), names) for key, part in value.items()}
+        return _typed_fields(value, hints, names)
     if not isinstance(kind, type):
         raise _NoFit
     if issubclass(kind, enum.Enum):
@@ -69,7 +74,7 @@ def _instance(value: Any, kind: Any, names: dict[str, Any]) -> Any:
     known = {field.name for field in dataclasses.fields(kind)}
     if not value.keys() <= known:
         raise _NoFit
-    fields = {name: typed(part, hints.get(name), names) for name, part in value.items()}
+    fields = _typed_fields(value, hints, names)
     try:
         return kind(**fields)
     except TypeError:

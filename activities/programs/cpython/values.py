@@ -125,8 +125,8 @@ class _Copy:
         if isinstance(value, type):
             self._refuse(value)
         if dataclasses.is_dataclass(value):
-            names = [field.name for field in dataclasses.fields(value)]
-            return self._object([(name, getattr(value, name)) for name in names], depth)
+            fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+            return self._object(fields.items(), depth)
         if is_own(kind.__module__) and hasattr(value, "__dict__"):
             fields = {name: part for name, part in vars(value).items() if name != ORDINAL}
             return self._object(fields.items(), depth)
@@ -193,7 +193,11 @@ def shown(value: Any) -> str:
         return f"the text {value[:40]!r}"
     if type(value) is int:
         return "a number"
-    name = value.__name__ if isinstance(value, type) else getattr(value, "name", None)
+    name: object
+    if isinstance(value, type):
+        name = value.__name__
+    else:
+        name = getattr(value, "name", None)
     if isinstance(name, str):
         return f"{name} itself"
     return f"a {type(value).__name__}"

@@ -107,7 +107,9 @@ class ScriptWords:
                 kwargs["timeout"] = timeout
             if retry is not None:
                 kwargs["retry"] = retry
-            schema = kwargs.get("schema") if name in _TYPED else None
+            schema = None
+            if name in _TYPED:
+                schema = kwargs.get("schema")
             return self._begin(name, args, kwargs, schema)
 
         called.__name__ = called.__qualname__ = name
@@ -125,7 +127,8 @@ class ScriptWords:
         line = self.loop.line()
         names = self.loop.module_names() or self._names
         key = object()
-        coroutine = self._begun_later(name, line, self._arguments(name, args, kwargs, names), key)
+        arguments = self._arguments(name, args, kwargs, names)
+        coroutine = self._begun_later(name, line, arguments, key)
         if schema is not None:
             coroutine = self._typed(coroutine, schema, names)
         self._never_awaited[key] = (name, line, coroutine)
@@ -205,8 +208,9 @@ class _Names:
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
                 names.read[node.id] = None
             elif isinstance(node, ast.ExceptHandler) and node.type is not None:
-                inside = [each for each in ast.walk(node.type) if isinstance(each, ast.Name)]
-                names.caught.update(each.id for each in inside)
+                for part in ast.walk(node.type):
+                    if isinstance(part, ast.Name):
+                        names.caught.add(part.id)
         return names
 
     def _bind_at_top(self, statement: ast.stmt) -> None:
