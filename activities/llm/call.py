@@ -64,11 +64,13 @@ class ModelCalls:
         models: Sequence[str] = context.checked.models.get(work.role) or OFFLINE
         if work.model:
             models = (work.model,)
-        if all(name.partition(":")[0] in OFFLINE for name in models):
+        if _served_by_rules(models):
             if work.media:
                 raise MediaRefused(f"`media`: {models[0]} takes no images, PDFs and audio; {why_not(models[0])}")
-            prompt = PromptFormat(prompt=str(context.binder.bound(f"{work.prompt} ")).rstrip())
-            reply = await self._complete(context, self._request(context, work, prompt), models)
+            bound = context.binder.bound(f"{work.prompt} ")
+            prompt = PromptFormat(prompt=str(bound).rstrip())
+            request = self._request(context, work, prompt)
+            reply = await self._complete(context, request, models)
             output = prompt.read(reply, context.attempts.progress)
             return await self._with_workspace(context, work, output)
         inputs = prompt_inputs(context, work)
@@ -104,9 +106,10 @@ class ModelCalls:
         if not tools:  # a model that is held to a form cannot call tools
             request = replace(request, form=prompt.form)
 
+        names = [entry["name"] for entry in tools]
         async with (
             self.texts.writing(context, answer_only=joins(work)) as text,
-            asked_calls(context, self.library, [entry["name"] for entry in tools]) as asked,
+            asked_calls(context, self.library, names) as asked,
         ):
 
             def discard(reason: str) -> None:
@@ -125,7 +128,8 @@ class ModelCalls:
         if output.more == "calls" and work.context.over == "reference":
             output.output["outputs"] = inputs.places
         output = await self._with_workspace(context, work, output)
-        return replace(output, warnings=(*output.warnings, *history.warnings, *before.warnings, *reply.warnings))
+        warnings = (*output.warnings, *history.warnings, *before.warnings, *reply.warnings)
+        return replace(output, warnings=warnings)
 
     async def _with_workspace(self, context: NodeContext, work: ModelCall, output: NodeOutput) -> NodeOutput:
         """Return what a model asks for with where its folder is, or its answer with its folder. That is as the last
@@ -136,7 +140,10 @@ class ModelCalls:
         place, current = work.workspace, context.workspace(work)
         tools = (await self._run_context(context)).tools
         turn = work.further_turn
-        for entry in await settled_results(context, turn.results if turn is not None else ""):
+        results = ""
+        if turn is not None:
+            results = turn.results
+        for entry in await settled_results(context, results):
             left = workspace_in(context, tools, entry)
             if left is not None:
                 place, current = left
@@ -145,7 +152,8 @@ class ModelCalls:
         return replace(output, output={"answer": output.output, "workspace": current})
 
     async def _complete(self, context: NodeContext, request: ModelRequest, models: Sequence[str]) -> ModelReply:
-        request = replace(request, prompt=roles.with_fault(request.prompt, context.attempts.fault))
+        prompt = roles.with_fault(request.prompt, context.attempts.fault)
+        request = replace(request, prompt=prompt)
         return await self.models.complete(request, models, context.attempts.number)
 
     async def _history(self, context: NodeContext, work: ModelCall, models: Sequence[str]) -> History:
@@ -155,7 +163,8 @@ class ModelCalls:
             request = self._request(context, work, PromptFormat())
             histories = Histories(self.models, self.library)
             found = await histories.before(request, models, context.run_prefix, context.checked.history)
-        return replace(found, turns=(*found.turns, *messages_of(work.messages)))
+        turns = (*found.turns, *messages_of(work.messages))
+        return replace(found, turns=turns)
 
     async def _media(self, context: NodeContext, work: ModelCall) -> tuple[MediaPart, ...]:
         """Return what the model is shown: what came with the run's goal, for a call that is given its goal, then its
@@ -163,18 +172,21 @@ class ModelCalls:
         """
         values: list[Any] = []
         if joins(work) or refers_to_goal(work.prompt):
-            values += [media.model_dump() for media in context.checked.attached]
+            for media in context.checked.attached:
+                values.append(media.model_dump())
         values += context.binder.bound(list(work.media))
         if not values:
             return ()
         loaded = await load_media(self.library.store, context.run_prefix, values)
-        return tuple(part_of(media, data) for media, data in loaded)
+        parts = [part_of(media, data) for media, data in loaded]
+        return tuple(parts)
 
     async def _run_context(self, context: NodeContext) -> RunContext:
         return await self.library.run_context(context.run_prefix, context.checked.run_context)
 
     def _request(self, context: NodeContext, work: ModelCall, prompt: PromptFormat) -> ModelRequest:
-        node, settings = context.node, context.checked.settings_of(work)
+        node = context.node
+        settings = context.checked.settings_of(work)
         return ModelRequest(
             role=work.role,
             model="",
@@ -203,7 +215,8 @@ class ModelCalls:
         told = (context.checked.instructions, work.instructions)
         if not joins(work):
             system = roles.system(work.role, own, told)
-            return PromptFormat(system, fill_prompt(work.prompt, lookup, budget, inputs.ended, material))
+            prompt = fill_prompt(work.prompt, lookup, budget, inputs.ended, material)
+            return PromptFormat(system, prompt)
         replanning = None
         call = context.call
         assert isinstance(call, LlmNodeCall)
@@ -259,12 +272,20 @@ class ModelCalls:
         tools = await self._tools(context, work, ())
         reply = context.checked.settings_of(work).max_tokens or REPLY_ROOM
         taken = min(reply, window // REPLY_SHARE)
-        taken += tokens_of(bare.system) + tokens_of(bare.prompt) + tokens_of(json.dumps(tools))
-        taken += history.tokens + sum(part.tokens for part in media)
+        for text in (bare.system, bare.prompt, json.dumps(tools)):
+            taken += tokens_of(text)
+        taken += history.tokens
+        for part in media:
+            taken += part.tokens
         tokens = min(tokens, max(LEAST_TOKENS, window - taken))
         if tokens < work.context.tokens and exceeds(inputs.values, tokens):
             context.attempts.progress(f"cut to {tokens:,} tokens: the model's context has {window:,}")
         return Budget(tokens, reader)
+
+
+def _served_by_rules(models: Sequence[str]) -> bool:
+    """Whether no model serves a call, but the rules of this worker."""
+    return all(name.partition(":")[0] in OFFLINE for name in models)
 
 
 def _call_seconds(limit: float) -> float:

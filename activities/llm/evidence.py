@@ -103,8 +103,10 @@ def _renumbered(answer: str, numbers: Mapping[int, int], warnings: list[str]) ->
             if len(written) > 1 or is_behind_word:
                 continue
             warnings.append(f"the mark [{written[0]}] was left out: there is no evidence with that number")
-        standing = [number for number in dict.fromkeys(known) if number]
-        text = "".join(f"[{number}]" for number in standing)
+        text = ""
+        for number in dict.fromkeys(known):
+            if number:
+                text += f"[{number}]"
         if 0 in known:
             text += UNPROVEN
         renumbered += answer[end:start]
@@ -149,7 +151,9 @@ def _source_of(value: Any, quote: str, document: str, depth: int) -> str | None:
     not stand there. `document` is the nearest one so far.
     """
     if isinstance(value, str):
-        return document if _stands(quote, _plain(value)) else None
+        if _stands(quote, _plain(value)):
+            return document
+        return None
     if depth > MAX_QUOTED_LEVELS:
         return None
     if isinstance(value, int | float):
@@ -170,7 +174,8 @@ def _stands(quote: str, text: str) -> bool:
     """Whether a quote is all of a text, or stands in it between whole words and numbers and says enough."""
     if quote == text:
         return bool(quote)
-    if quote not in text or (len(quote) < SHORTEST_QUOTE and not _AMOUNT.fullmatch(quote)):
+    says_little = len(quote) < SHORTEST_QUOTE and not _AMOUNT.fullmatch(quote)
+    if says_little or quote not in text:
         return False
     pattern = re.escape(quote)
 

@@ -62,19 +62,26 @@ class Histories:
         if not digest:
             return History()
         stored = await self.library.value(run_prefix, digest)
-        turns = messages_of([ChatTurn.model_validate(turn) for turn in stored])
+        chat = [ChatTurn.model_validate(turn) for turn in stored]
+        turns = messages_of(chat)
         window = self.models.context(names)
-        most = window // HISTORY_SHARE if window else MAX_HISTORY_TOKENS
+        most = MAX_HISTORY_TOKENS
+        if window:
+            most = window // HISTORY_SHARE
         whole = History(turns)
         if whole.tokens <= most:
             return whole
         kept = _latest(turns, most // 2)
         older = turns[: len(turns) - len(kept)]
-        summary = await self._summary(request, names, run_prefix, f"{_NOTE}.{digest}.{len(older)}", older, most)
+        marker = f"{_NOTE}.{digest}.{len(older)}"
+        summary = await self._summary(request, names, run_prefix, marker, older, most)
         about = f"What was said before, in short:\n{summary}"
-        first = replace(kept[0], text=f"{about}\n\n{kept[0].text}") if kept else Message("user", about)
+        first = Message("user", about)
+        if kept:
+            first = replace(kept[0], text=f"{about}\n\n{kept[0].text}")
         shown = f"the conversation has about {whole.tokens:,} tokens, and {most:,} fit beside the prompt"
-        return History((first, *kept[1:]), (f"{shown}: its first {len(older)} turns were summed up",))
+        warning = f"{shown}: its first {len(older)} turns were summed up"
+        return History((first, *kept[1:]), (warning,))
 
     async def _summary(
         self,
@@ -92,7 +99,9 @@ class Histories:
         summary = ""
         for part in _parts(older, most):
             request.progress("summing up the conversation, which is too long for the model's context")
-            before = _BEFORE.format(summary=fenced("summary", summary)) if summary else ""
+            before = ""
+            if summary:
+                before = _BEFORE.format(summary=fenced("summary", summary))
             prompt = _PROMPT.format(before=before, part=fenced("conversation", part))
             asked = ModelRequest(
                 role="worker",

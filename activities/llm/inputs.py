@@ -33,18 +33,24 @@ def prompt_inputs(context: NodeContext, work: ModelCall) -> PromptInputs:
     """Return what the call is given. Raises BindError."""
     node = context.node
     input_names = dependencies.inputs_of(node)
+    values: dict[str, Any] = {}
     if joins(work):
         inputs = context.binder.inputs(node)
         turn = work.further_turn
-        loop = parse_reference(turn.results) if turn is not None and turn.results else None
+        loop = None
+        if turn is not None and turn.results:
+            loop = parse_reference(turn.results)
         gathered = _gathered(context, node)
         cited = results_of(inputs, gathered)
-        results = {name: value for name, value in inputs.items() if loop is None or name != loop.node}
-        ended, values = results_of(results, gathered), {}
+        results = dict(inputs)
+        if loop is not None:
+            results.pop(loop.node, None)
+        ended = results_of(results, gathered)
     else:
         cited = ended = {}
         if input_names:
-            cited = ended = results_of({node.id: context.binder.lookup(node.id)}, {node.id: input_names})
+            own = {node.id: context.binder.lookup(node.id)}
+            cited = ended = results_of(own, {node.id: input_names})
         values = untrusted_values(work.prompt, context.binder.lookup)
     places = {name: f"${{{name}}}" for name in values}
     succeeded = [result for result in ended.values() if result.status == "succeeded"]
@@ -57,6 +63,9 @@ def prompt_inputs(context: NodeContext, work: ModelCall) -> PromptInputs:
 
 def _gathered(context: NodeContext, node: Node) -> dict[str, list[str]]:
     """Return the nodes whose ends a name stands for, by name: settled joins, and the call itself."""
-    nodes = context.checked.plan.nodes
-    settled = [each for each in nodes if isinstance(each, JoinNode) and each.policy == "settled"]
-    return {each.id: dependencies.inputs_of(each) for each in (*settled, node)}
+    gathered: dict[str, list[str]] = {}
+    for planned in context.checked.plan.nodes:
+        if isinstance(planned, JoinNode) and planned.policy == "settled":
+            gathered[planned.id] = dependencies.inputs_of(planned)
+    gathered[node.id] = dependencies.inputs_of(node)
+    return gathered

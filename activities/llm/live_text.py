@@ -193,7 +193,9 @@ class Channel:
             await self._wake.wait()
             if not self._texts:
                 return
-            due = self._sent_at + BATCH_SECONDS if self._is_heard else self.asked_at + ASK_SECONDS
+            due = self.asked_at + ASK_SECONDS
+            if self._is_heard:
+                due = self._sent_at + BATCH_SECONDS
             if due > now():
                 await asyncio.sleep(due - now())
             self._wake.clear()
@@ -216,7 +218,8 @@ class Channel:
             room = MAX_BATCH_CHARACTERS
             for text in self._texts:
                 pieces, sent = text.next_pieces(room)
-                room -= sum(len(piece.text) for piece in pieces)
+                for piece in pieces:
+                    room -= len(piece.text)
                 if pieces:
                     batch += pieces
                     parts.append((text, sent))

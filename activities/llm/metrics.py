@@ -50,7 +50,10 @@ class CallMeter:
             self._see.first.record(timedelta(milliseconds=reply.first_token_ms), {"provider": provider})
 
     def _payer(self, model: str) -> dict[str, str]:
-        pair = model, (activity.info().priority.fairness_key if activity.in_activity() else None) or "none"
+        tenant = None
+        if activity.in_activity():
+            tenant = activity.info().priority.fairness_key
+        pair = model, tenant or "none"
         if pair not in self._pairs and len(self._pairs) >= MAX_PAIRS:
             pair = "other", "other"
         self._pairs.add(pair)

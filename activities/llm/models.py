@@ -227,9 +227,13 @@ class Models:
         kinds = _kinds_of_results(request)
         if not kinds:
             raise refused
-        learned: dict[str, float] = {kind: time.monotonic() for kind in kinds if kind in refused.kinds}
+        learned: dict[str, float] = {}
+        for kind in kinds:
+            if kind in refused.kinds:
+                learned[kind] = time.monotonic()
         if learned:
-            self._refused.put(request.model, {**self._refused_kinds(request.model), **learned})
+            known = self._refused_kinds(request.model)
+            self._refused.put(request.model, known | learned)
         request.on_restart(f"the model is asked again: {refused}")
         note = f"what tools have returned is named to {request.model} and not shown in one call: {refused}"
         if len(learned) == len(kinds):
@@ -297,7 +301,8 @@ def _kinds_of_results(request: ModelRequest) -> list[MediaKind]:
     """Return the kinds of media that tools have returned."""
     kinds: set[MediaKind] = set()
     for message in request.messages:
-        kinds.update(part.kind for part in message.media)
+        for part in message.media:
+            kinds.add(part.kind)
     return sorted(kinds)
 
 
@@ -314,7 +319,9 @@ def _masked(reply: ModelReply) -> ModelReply:
     """Return a reply without this worker's secrets: a server may repeat the key that it was sent."""
     calls = []
     for call in reply.calls:
-        calls.append(replace(call, arguments=mask(call.arguments), fields=mask(call.fields)))
+        arguments = mask(call.arguments)
+        fields = mask(call.fields)
+        calls.append(replace(call, arguments=arguments, fields=fields))
     return replace(
         reply,
         output=mask(reply.output),

@@ -132,7 +132,8 @@ def _answer_alone(text: str) -> tuple[str, tuple[str, ...]]:
         return text, ()
     if _NEXT_REPLY.search(text, made_up.end()) is None:
         return text, ()
-    beginning = format_value(text[made_up.start() :].strip()[:80])
+    conversation = text[made_up.start() :].strip()
+    beginning = format_value(conversation[:80])
     note = f"{beginning} behind the answer is a made-up conversation, and was left out"
     return text[: made_up.start()], (note,)
 
@@ -185,8 +186,10 @@ def read_object(
     if isinstance(replan, dict) and not any(replan.values()):  # a server that wants every field has it filled
         replan = None
     empty = answer is None or (isinstance(answer, str) and not answer.strip())
-    objects = [name for name, value in data.items() if isinstance(value, dict)]
-    odd = [name for name in objects if name not in ("answer", "evidence", "replan")]
+    odd: list[str] = []
+    for name, value in data.items():
+        if isinstance(value, dict) and name not in ("answer", "evidence", "replan"):
+            odd.append(name)
     if odd:
         raise Unreadable(f"the joiner's reply holds an object as {format_names(odd, 3)}; only `replan` is one")
     if replan and not empty:
@@ -201,7 +204,9 @@ def read_object(
             held = "is empty in it"
         raise Unreadable(f"the joiner's reply holds no answer: `answer` {held}; write it, or `replan` for more lines")
     evidence = data.get("evidence")
-    output, warnings = cited(answer, evidence if isinstance(evidence, list) else [], results)
+    if not isinstance(evidence, list):
+        evidence = []
+    output, warnings = cited(answer, evidence, results)
     return JoinerReply(output, warnings=warnings)
 
 
@@ -210,16 +215,20 @@ def _unwrapped(data: Mapping[str, Any]) -> Mapping[str, Any]:
     fields = {name.strip().lower(): value for name, value in data.items()}
     if len(fields) < len(data):
         return data
-    (inner,) = fields.values() if len(fields) == 1 else (None,)
+    inner = None
+    if len(fields) == 1:
+        (inner,) = fields.values()
     if isinstance(inner, dict) and "replan" not in fields and {"answer", "replan"} & inner.keys():
         return inner
     return fields
 
 
 def _delta(request: Any, reader: LineReader) -> JoinerReply:
-    fields = request if isinstance(request, dict) else {"nodes": request}
-    nodes = fields.get("nodes", fields.get("lines"))
-    if isinstance(nodes, list) and nodes and all(isinstance(line, str) for line in nodes):
+    fields = {"nodes": request}
+    if isinstance(request, dict):
+        fields = request
+    nodes: Any = fields.get("nodes", fields.get("lines"))
+    if _is_list_of(nodes, str):
         nodes = "\n".join(nodes)
     if isinstance(nodes, str) and nodes.strip():
         reader.feed(nodes)
@@ -228,12 +237,20 @@ def _delta(request: Any, reader: LineReader) -> JoinerReply:
         nodes = reader.plan.get("nodes")
     if reader.errors:
         raise Unreadable(f"the joiner's new lines cannot be read: {format_names(reader.errors, 3)}")
-    if not isinstance(nodes, list) or not nodes or not all(isinstance(node, dict) for node in nodes):
+    if not _is_list_of(nodes, dict):
         raise Unreadable("the joiner asks for another plan and writes none")
     if len(nodes) > MAX_PLANNED_NODES:
         raise Unreadable(f"the joiner adds {len(nodes):,} nodes; at most {MAX_PLANNED_NODES}")
     why = str(fields.get("why") or "the results do not hold the answer")
-    return JoinerReply(delta=Delta(" ".join(why.split())[:500], tuple(nodes), fields.get("answer")))
+    why = " ".join(why.split())[:500]
+    return JoinerReply(delta=Delta(why, tuple(nodes), fields.get("answer")))
+
+
+def _is_list_of(value: Any, kind: type) -> bool:
+    """Whether a value is a list of nothing but such parts, and of at least one."""
+    if not isinstance(value, list) or not value:
+        return False
+    return all(isinstance(part, kind) for part in value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,8 +286,7 @@ class JoinerFormat(PromptFormat):
         if isinstance(reply.output, dict):  # the rules took over, and give an answer as it should be
             return NodeOutput(reply.output, reply.usage)
         try:
-            more = (self.replanning.tools, self.replanning.nodes, self.replanning.writes) if self.replanning else ()
-            joined = read_reply(reply.text, self.results, *more)
+            joined = self._joined(reply.text)
         except Unreadable as error:
             fault = SchemaMismatch(str(error), retryable=True)
             fault.usage = reply.usage
@@ -278,6 +294,15 @@ class JoinerFormat(PromptFormat):
         for warning in joined.warnings:
             progress(warning)
         if joined.delta is None:
-            warnings = {"warnings": list(joined.warnings)} if joined.warnings else {}
-            return NodeOutput({**(joined.output or {}), **warnings}, reply.usage)
+            output = {**(joined.output or {})}
+            if joined.warnings:
+                output["warnings"] = list(joined.warnings)
+            return NodeOutput(output, reply.usage)
         return NodeOutput(joined.delta.expansion_request, reply.usage, "replan")
+
+    def _joined(self, text: str) -> JoinerReply:
+        """Return what the text says. Raises Unreadable."""
+        if self.replanning is None:
+            return read_reply(text, self.results)
+        may = self.replanning
+        return read_reply(text, self.results, may.tools, may.nodes, may.writes)

@@ -80,7 +80,10 @@ async def turns_before(
         return ToolTurns()
     body = await library.value(context.run_prefix, turn.transcript)
     settled = await settled_results(context, turn.results)
-    values = {str(entry["id"]): entry.get("value") for entry in settled if entry.get("status") == "succeeded"}
+    values: dict[str, Any] = {}
+    for entry in settled:
+        if entry.get("status") == "succeeded":
+            values[str(entry["id"])] = entry.get("value")
 
     # The turns of the transcript, and then the results of the last one.
     items: list[dict[str, Any]] = list(body["messages"])
@@ -89,16 +92,21 @@ async def turns_before(
         found: list[dict[str, Any]] = []
         for node, text in nodes:
             texts.append(fenced(node, text))
-            found += [media.model_dump(mode="json") for media in _media_in(values.get(node))]
+            for shown in _media_in(values.get(node)):
+                found.append(shown.model_dump(mode="json"))
         items.append({"role": "tool", "text": "\n".join(texts), "call_id": call_id, "calls": [], "media": found})
 
     # Some servers take no message of ours between the results and the model's words. So the last result says what runs.
     running = calls_going_on(settled)
     if running:
         items[-1]["text"] += f"\nStill running: {', '.join(running)}"
-    room = _Room(MAX_CALL_MEDIA - len(media), MAX_CALL_MEDIA_BYTES - sum(part.bytes for part in media))
-    messages = [await _with_media(library, context.run_prefix, item, room) for item in reversed(items)]
-    return ToolTurns(tuple(reversed(messages)), room.warnings, running)
+    media_bytes = sum(part.bytes for part in media)
+    room = _Room(MAX_CALL_MEDIA - len(media), MAX_CALL_MEDIA_BYTES - media_bytes)
+    messages: list[Message] = []
+    for item in reversed(items):
+        messages.append(await _with_media(library, context.run_prefix, item, room))
+    messages.reverse()
+    return ToolTurns(tuple(messages), room.warnings, running)
 
 
 def transcript(before: ToolTurns, reply: ModelReply) -> dict[str, Any]:
@@ -106,7 +114,9 @@ def transcript(before: ToolTurns, reply: ModelReply) -> dict[str, Any]:
     used twice are made different, because results are matched by them.
     """
     messages = before.messages
-    taken = {call.id for message in messages for call in message.calls}
+    taken: set[str] = set()
+    for message in messages:
+        taken.update(call.id for call in message.calls)
     calls: list[ToolRequest] = []
     for call in reply.calls:
         ident, count = call.id or "call", 1
@@ -116,7 +126,8 @@ def transcript(before: ToolTurns, reply: ModelReply) -> dict[str, Any]:
         taken.add(ident)
         calls.append(replace(call, id=ident))
     turn = Message("assistant", reply.text, tuple(calls), thinking=reply.thinking, origin=reply.origin)
-    body: dict[str, Any] = {"messages": [_item(message) for message in (*messages, turn)]}
+    items = [_item(message) for message in (*messages, turn)]
+    body: dict[str, Any] = {"messages": items}
     body["calls"] = [asdict(call) for call in calls]
     if before.running:
         body["running"] = list(before.running)
@@ -163,7 +174,8 @@ class _Room:
 def message_of(item: dict[str, Any]) -> Message:
     """Return a message of a transcript, without its media."""
     calls = tuple(ToolRequest(**call) for call in item["calls"])
-    thinking, origin = tuple(item.get("thinking", ())), item.get("origin", "")
+    thinking = tuple(item.get("thinking", ()))
+    origin = item.get("origin", "")
     return Message(item["role"], item["text"], calls, item["call_id"], thinking, origin)
 
 
@@ -226,7 +238,9 @@ def workspace_in(
 async def settled_results(context: NodeContext, reference: str) -> list[dict[str, Any]]:
     """Return how the nodes behind a settled join ended; none without a reference."""
     found = parse_reference(reference)
-    return list(await context.binder.value(found.node)) if found is not None else []
+    if found is None:
+        return []
+    return list(await context.binder.value(found.node))
 
 
 def _media_in(value: Any) -> Iterator[Media]:

@@ -51,7 +51,9 @@ class VisibleText:
         if not is_whole:
             begun = _without_half_a_tag(begun)
         last, was_thought = copy.copy(self._thoughts).take(begun)
-        return last if was_thought else "".join([*kept, last])
+        if was_thought:
+            return last
+        return "".join([*kept, last])
 
     def _take_row(self, row: str) -> None:
         rest, was_thought = self._thoughts.take(row)

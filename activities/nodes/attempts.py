@@ -93,7 +93,8 @@ class Attempts:
         status, refused, spent, cut = info.heartbeat_details
         end, _, fault = status.partition("\n")  # what an attempt that goes on reports is one line
         lost = info.attempt > 1 and end != _FAILED
-        found = cls(info.attempt - refused, refused, Usage(*spent), Usage(*cut), lost=lost, record=_record_heartbeat)
+        number = info.attempt - refused
+        found = cls(number, refused, Usage(*spent), Usage(*cut), lost=lost, record=_record_heartbeat)
         found.fault = fault
         return found
 
@@ -108,7 +109,8 @@ class Attempts:
 
     def beat(self) -> tuple[str, int, Usage, Usage]:
         """Return the details of a heartbeat."""
-        return redact(self.status)[:200], self.refused, self.spent, self.cut.plus(self.open)
+        status = redact(self.status)[:200]
+        return status, self.refused, self.spent, self.cut.plus(self.open)
 
     def beside(self) -> Self:
         """Return the attempts of one of several calls of this activity, which counts by itself what it has used."""
@@ -116,14 +118,17 @@ class Attempts:
 
     def call_anew(self) -> None:
         """A call of a tool is about to be made: what one that was cut off has used comes on top of what it uses."""
-        self.spent, self.cut = self.spent.plus(self.cut), NO_USAGE
+        self.spent = self.spent.plus(self.cut)
+        self.cut = NO_USAGE
 
     async def begin(self, sent: Usage, most: Usage) -> None:
         """A call that sends `sent` is about to go out, and uses `most` at the most: the server knows when this returns.
 
         Raises BudgetExceeded when earlier calls of this activity have left too little of the budget for it.
         """
-        self.spent, self.cut, self.open = self.spent.plus(self.cut).plus(self.open), NO_USAGE, NO_USAGE
+        self.spent = self.spent.plus(self.cut).plus(self.open)
+        self.cut = NO_USAGE
+        self.open = NO_USAGE
         if not any(most):
             return
         self._check(sent)
@@ -145,8 +150,10 @@ class Attempts:
         used = self.spent.plus(self.cut).plus(self.open).tokens
         left = self.left["tokens"] - used
         has = min(self.grant, left)
-        room, most = has - sent.tokens, left - sent.tokens
-        self.sent, self.is_short = sent.tokens, room < wanted
+        room = has - sent.tokens
+        most = left - sent.tokens
+        self.sent = sent.tokens
+        self.is_short = room < wanted
         if not used and not self.is_measured and room < min(wanted, most) // 2:
             raise GrantTooSmall(sent.tokens)
         if room < min(wanted, LEAST_REPLY):
@@ -193,7 +200,8 @@ class Attempts:
         self.allowed = most
         if self.number > most:
             message = f"no worker finished it in {most} attempts"
-            raise ApplicationError(message, most, self.spent.plus(self.cut), type="WorkerLost", non_retryable=True)
+            spent = self.spent.plus(self.cut)
+            raise ApplicationError(message, most, spent, type="WorkerLost", non_retryable=True)
 
     def failed(self, error: BaseException) -> ApplicationError:
         """Return the failure of this attempt: final if it was the last of its own, which a refusal never is."""
@@ -218,7 +226,8 @@ class Attempts:
         wait: float | None
         if isinstance(error, ProviderError) and is_put_off:
             asked = error.retry_after or 0.0
-            error.retry_after = max(asked, min(asked * self.refused / EAGER, MAX_PUT_OFF_SECONDS))
+            put_off = min(asked * self.refused / EAGER, MAX_PUT_OFF_SECONDS)
+            error.retry_after = max(asked, put_off)
             return failure(error, attempt=self.number, spent=spent)
         if is_left:
             # A worker with the right Python may take the next attempt.
@@ -226,7 +235,9 @@ class Attempts:
             return failure(error, attempt=self.number, final=self.refused >= OTHER_PYTHONS, wait=pause, spent=spent)
         # Temporal's own backoff has grown with the refusals
         backoff = pause_after(self.number)
-        wait = backoff.total_seconds() if self.refused else None
+        wait = None
+        if self.refused:
+            wait = backoff.total_seconds()
         final = self.allowed is not None and self.number >= self.allowed
         return failure(error, attempt=self.number, final=final, wait=wait, spent=spent)
 

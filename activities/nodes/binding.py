@@ -65,7 +65,8 @@ def _parsed_unit(text: str) -> Unit:
     item = None
     if found["item"]:
         item = int(found["item"])
-    return Unit(found["id"], item, int(found["generation"] or 1), found["stage"] or "")
+    generation = int(found["generation"] or 1)
+    return Unit(found["id"], item, generation, found["stage"] or "")
 
 
 class Binder:
@@ -198,7 +199,8 @@ class Binder:
             reference = parse_reference(test["ref"])
             assert reference is not None  # every plan is checked
             name = dependencies.fact_name(reference, test["op"])
-            return facts_of(self.lookup(reference.node), [name]).get(name, MISSING)
+            facts = facts_of(self.lookup(reference.node), [name])
+            return facts.get(name, MISSING)
 
         return not holds(condition.model_dump(mode="json", by_alias=True), fact)
 
@@ -262,7 +264,8 @@ class Written:
         """The node of whose output an item reads nothing but its list."""
         if isinstance(self.node, MapNode) and is_item:
             self.over = parse_reference(self.node.over)
-            if self.over is not None and self.over.node not in (*RESERVED_IDS, *self.bound):
+            own = (*RESERVED_IDS, *self.bound)
+            if self.over is not None and self.over.node not in own:
                 self.shared = self.over.node
         not_loaded = (*RESERVED_IDS, *own_names, self.shared)
         self.reads = [name for name in self.names if name not in not_loaded]
@@ -293,13 +296,16 @@ def reads_at(checked: StoredPlan, unit: Unit) -> list[str]:
     """Return the paths of the outputs that the node there may read: of an item also those before it in its chain, and
     the item of another map behind which it runs.
     """
-    paths = [checked.name_at(index) for index in written_at(checked, unit).spec.reads]
+    reads = written_at(checked, unit).spec.reads
+    paths = [checked.name_at(index) for index in reads]
     if unit.item is None:
         return paths
     spec = checked.spec(unit.id)
     if spec.source >= 0:
-        paths.append(f"{checked.name_at(spec.source)}[{unit.item}]")
-    paths += [f"{unit.id}[{unit.item}].{stage.id}" for stage in spec.stages]
+        source = checked.name_at(spec.source)
+        paths.append(f"{source}[{unit.item}]")
+    for stage in spec.stages:
+        paths.append(f"{unit.id}[{unit.item}].{stage.id}")
     return paths
 
 

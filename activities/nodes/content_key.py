@@ -44,7 +44,10 @@ def content_key(checked: StoredPlan, unit: Unit, refs: dict[str, str], call: Nod
         return key_of([checked.call_key(node.id), *kind, bound, asked])
 
     # Everything else, by its path.
-    read = {name: digest_in(refs[name]) for name in sorted(refs) if _is_read(name, unit)}
+    read: dict[str, str] = {}
+    for name in sorted(refs):
+        if _is_read(name, unit):
+            read[name] = digest_in(refs[name])
     written: Any = _written(node)
     if work is not None and work.kind != "agent":
         written = plan_part.call
@@ -65,7 +68,8 @@ def result_key(checked: StoredPlan, unit: Unit, generation: int) -> str:
     person gives it: a gate's answer, a sub-agent's, and that of a model which has called tools.
     """
     key = host_key(checked.keys[unit.id])
-    return key_of([key, generation, _serves(checked, written_at(checked, unit).work), "result"])
+    serves = _serves(checked, written_at(checked, unit).work)
+    return key_of([key, generation, serves, "result"])
 
 
 def host_key(key: str) -> str:
@@ -83,7 +87,8 @@ def _serves(checked: StoredPlan, work: ToolCall | ModelCall | AgentCall | None) 
         return checked.docs
     serves: list[Any] = [checked.docs, checked.models]
     if checked.settings or checked.instructions:
-        serves.append({role: settings.model_dump(mode="json") for role, settings in checked.settings.items()})
+        by_role = {role: settings.model_dump(mode="json") for role, settings in checked.settings.items()}
+        serves.append(by_role)
     if checked.instructions:
         serves.append(checked.instructions)
     return serves

@@ -57,7 +57,10 @@ class NodeContext:
 
         Raises BindError.
         """
-        return {**self.binder.bound(work.args), **(self.approved.args if self.approved is not None else {})}
+        arguments = dict(self.binder.bound(work.args))
+        if self.approved is not None:
+            arguments |= self.approved.args
+        return arguments
 
     def workspace(self, work: ModelCall | AgentCall) -> JsonValue:
         """Return the workspace that a model or a sub-agent works in. Raises WorkspaceRefused for any other value, and
@@ -72,12 +75,16 @@ class NodeContext:
     @property
     def approved(self) -> Approval | None:
         """A person's word on the write, or on the program."""
-        return self.call.approved if isinstance(self.call, WriteNodeCall | ProgramNodeCall) else None
+        if not isinstance(self.call, WriteNodeCall | ProgramNodeCall):
+            return None
+        return self.call.approved
 
     @property
     def room(self) -> int:
         """About how many characters a question may have; 0 for the usual."""
-        return self.call.room if isinstance(self.call, AskingCall) else 0
+        if not isinstance(self.call, AskingCall):
+            return 0
+        return self.call.room
 
     @property
     def seconds(self) -> float:
@@ -101,7 +108,8 @@ class NodeContext:
         """The facts that the plan asks of the node's output, and whether the output is the plan's answer."""
         if self.unit.item is not None:
             return [], False
-        return self.checked.wanted.get(self.unit.id, []), self.checked.answering == self.unit.id
+        facts = self.checked.wanted.get(self.unit.id, [])
+        return facts, self.checked.answering == self.unit.id
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,7 +67,8 @@ class EarlyOutputs:
 
     async def note(self, run_prefix: str, name: str, note: EarlyNote) -> None:
         """Keep what is known of a call now. Raises StoreUnavailable."""
-        await self.store.replace_marker(run_prefix, marker_of(name), note.model_dump_json().encode())
+        body = note.model_dump_json().encode()
+        await self.store.replace_marker(run_prefix, marker_of(name), body)
 
     async def has(self, run_prefix: str, names: tuple[str, ...], key: str) -> bool:
         """Whether one of these calls is the same one, and a real call may still use it. Raises StoreUnavailable."""

@@ -89,7 +89,8 @@ class Write:
     @classmethod
     def of(cls, context: NodeContext, tool: Tool, arguments: Mapping[str, Any]) -> "Write":
         """Return the write that a node makes with these arguments."""
-        digest, text = arguments_digest(tool.name, arguments), preview_of(arguments)
+        digest = arguments_digest(tool.name, arguments)
+        text = preview_of(arguments)
         unit = context.unit
         whose = (unit.path, context.key, unit.generation)
         return cls(context.idempotency_key, tool.name, digest, text, context.seconds, tool.idempotent, *whose)
@@ -98,6 +99,11 @@ class Write:
     def marker(self) -> str:
         """The name of the marker that holds its outcome."""
         return digest_of(self.key.encode())
+
+    @property
+    def intent_marker(self) -> str:
+        """The name of the marker that says that it has begun."""
+        return f"{self.marker}{_INTENT}"
 
     def intent(self) -> Intent:
         """Return the intent of an attempt that begins now."""
@@ -132,11 +138,16 @@ class EffectLedger:
         AlreadyWritten if other arguments were written, and UnknownOutcome if an earlier attempt left nothing but its
         intent. Both without calling anything; but a tool that is idempotent is called again with the same arguments.
         """
-        name, latest = f"{write.marker}.intent", seconds_now() + write.seconds + _STORING_SECONDS
+        name = write.intent_marker
+        latest = seconds_now() + write.seconds + _STORING_SECONDS
         while True:
-            found = await self.store.marked(self.run_prefix, name) if ask else None
+            found = None
+            if ask:
+                found = await self.store.marked(self.run_prefix, name)
             if found is None:
-                question = await ask() if ask else None
+                question = None
+                if ask:
+                    question = await ask()
                 if question is not None:
                     return question
                 body = write.intent().model_dump_json().encode()
@@ -151,7 +162,8 @@ class EffectLedger:
                 raise AlreadyWritten(f"{write.tool} has written {known.text}; now it would write {write.text}")
             if write.idempotent and known.digest == write.digest:
                 return await self._call(write, call)
-            if seconds_now() > (latest if lost else min(known.until, latest)):
+            until = latest if lost else min(known.until, latest)
+            if seconds_now() > until:
                 raise UnknownOutcome(f"{write.tool}: an earlier attempt to write {known.text} was cut off; {UNSURE}")
             await asyncio.sleep(_POLL_SECONDS)
 
@@ -182,13 +194,15 @@ class EffectLedger:
                 found += await self._written_below(name)
             intent = await self._intent(name)
             if intent is not None:
-                found.append((intent.at, await self._line(intent, name.removesuffix(_INTENT))))
+                line = await self._line(intent, name.removesuffix(_INTENT))
+                found.append((intent.at, line))
         return found
 
     async def note_subagent(self, below: SubagentLedger) -> None:
         """Note where a sub-agent keeps its writes, before it begins. Safe to repeat. Raises StoreUnavailable."""
         name = f"{digest_of(below.run_prefix.encode())}{_BELOW}"
-        await self.store.mark(self.run_prefix, name, below.model_dump_json().encode())
+        body = below.model_dump_json().encode()
+        await self.store.mark(self.run_prefix, name, body)
 
     async def _written_below(self, marker: str) -> list[tuple[float, LedgerLine]]:
         """Return the writes of a sub-agent, and of those below it, each with when it began, as writes of its node."""
@@ -228,7 +242,9 @@ class EffectLedger:
         if not name.endswith(_INTENT):
             return None
         body = await self.store.marked(self.run_prefix, name)
-        return Intent.model_validate_json(body) if body is not None else None
+        if body is None:
+            return None
+        return Intent.model_validate_json(body)
 
     async def _line(self, intent: Intent, marker: str) -> LedgerLine:
         """Return what became of a write that has begun."""
@@ -241,11 +257,12 @@ class EffectLedger:
 
     async def has_begun(self, write: Write) -> bool:
         """Whether an attempt has begun the write, and not taken that back."""
-        return await self.store.marked(self.run_prefix, f"{write.marker}.intent") is not None
+        return await self.store.marked(self.run_prefix, write.intent_marker) is not None
 
     async def begin(self, write: Write) -> None:
         """Note that the write has begun."""
-        await self.store.mark(self.run_prefix, f"{write.marker}.intent", write.intent().model_dump_json().encode())
+        body = write.intent().model_dump_json().encode()
+        await self.store.mark(self.run_prefix, write.intent_marker, body)
 
     async def outcome(self, write: Write, *, any_arguments: bool = False) -> NodeReply | None:
         """Return what a write has returned that has begun, None if it may be called again under the same key.
@@ -253,7 +270,7 @@ class EffectLedger:
         If an attempt may still be at it, its end is waited for. Raises UnknownOutcome if there is none; and
         AlreadyWritten if other arguments were written, unless `any_arguments` will do.
         """
-        while (found := await self.store.marked(self.run_prefix, f"{write.marker}.intent")) is not None:
+        while (found := await self.store.marked(self.run_prefix, write.intent_marker)) is not None:
             known = Intent.model_validate_json(found)
             reply = await self.recorded(write.marker)
             if reply is not None and not any_arguments and known.digest != write.digest:
@@ -301,4 +318,5 @@ def arguments_digest(tool: str, arguments: Mapping[str, Any]) -> str:
     """Return what names a call by its tool and values, which a person approves and the ledger keeps; equal values have
     equal digests, whatever their order.
     """
-    return digest_of(json.dumps([tool, arguments], sort_keys=True, separators=(",", ":")).encode())
+    text = json.dumps([tool, arguments], sort_keys=True, separators=(",", ":"))
+    return digest_of(text.encode())

@@ -120,13 +120,15 @@ def message_of(error: BaseException) -> str:
     place = stack_of(error).place
     if not place:
         return text
-    return f"{both_ends(text, MAX_FAILURE_CHARACTERS - len(place) - 3)} ({place})"
+    left = MAX_FAILURE_CHARACTERS - len(place) - 3
+    return f"{both_ends(text, left)} ({place})"
 
 
 def _is_ours(error: BaseException) -> bool:
     """Whether the error was raised to be read: it is one of Sennit's, or pydantic's about a value."""
     home = type(error).__module__.partition(".")[0]
-    return isinstance(error, (ToolError, ProviderError, ValidationError)) or home == __name__.partition(".")[0]
+    own_home = __name__.partition(".")[0]
+    return home == own_home or isinstance(error, (ToolError, ProviderError, ValidationError))
 
 
 def failure(

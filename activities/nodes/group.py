@@ -83,7 +83,8 @@ class GroupRun:
         is about to be told that it has failed; packed in 32-bit numbers.
         """
         ended = [unit - self._first for unit in self._replies]
-        return f"{len(ended)} of {len(self._paths)} done", self._bits(ended), self._bits(self._failed)
+        text = f"{len(ended)} of {len(self._paths)} done"
+        return text, self._bits(ended), self._bits(self._failed)
 
     def _bits(self, places: Iterable[int]) -> list[int]:
         bits = [0] * (len(self._paths) // 32 + 1)
@@ -129,7 +130,8 @@ class GroupRun:
         PACE.set(Pace())
         for unit, (name, digest) in enumerate(self._refs.copy().items()):
             if wanted.get(name):
-                self._state.facts[unit] = facts_of(await load(digest), wanted[name])
+                output = await load(digest)
+                self._state.facts[unit] = facts_of(output, wanted[name])
         try:
             self._carry_out(step(self._state, RunStarted()))
             while self._tasks:
@@ -145,7 +147,8 @@ class GroupRun:
         """Return one reply a node; those that did not come to an end ask to be started again. So do those that do not
         travel with the others, whose markers will be found; the message of a failure is cut instead.
         """
-        found = [self._reply(self._first + position) for position in range(len(self._paths))]
+        members = range(self._first, self._first + len(self._paths))
+        found = [self._reply(unit) for unit in members]
         if len(found) <= MAX_WAVE_MEMBERS:
             return tuple(found)
         size = 0
@@ -162,7 +165,8 @@ class GroupRun:
             return self._replies[unit]
         # A node that is skipped by its own condition is skipped in the run too; behind a failure the run decides.
         state = self._state
-        if state.status[unit] == SKIPPED and unit not in state.inherited_failure and unit in state.notes:
+        is_skipped = state.status[unit] == SKIPPED and unit in state.notes
+        if is_skipped and unit not in state.inherited_failure:
             return NodeReply(skipped=True)
         return _LATER
 
@@ -176,7 +180,8 @@ class GroupRun:
         path = self._paths[unit - self._first]
         reads = reads_at(self._checked, parse_unit(path))
         refs = {name: self._refs[name] for name in reads if name in self._refs}
-        task = asyncio.ensure_future(self._batches.seat().run(self._in_turn(path, refs)))
+        seat = self._batches.seat()
+        task = asyncio.ensure_future(seat.run(self._in_turn(path, refs)))
         self._tasks[task] = unit
         task.add_done_callback(self._end)
 
@@ -190,7 +195,10 @@ class GroupRun:
         self._any_ended.set()
 
     def _collect(self) -> None:
-        ended = sorted((self._tasks.pop(task), task) for task in self._ended)
+        ended: list[tuple[int, asyncio.Task[NodeReply]]] = []
+        for task in self._ended:
+            ended.append((self._tasks.pop(task), task))
+        ended.sort()
         self._ended.clear()
         for unit, task in ended:
             outcome = self._outcome(unit, task)
@@ -200,11 +208,13 @@ class GroupRun:
         reply = reply_of(task)
         self._replies[unit] = reply
         if reply.error is not None:
-            began = self._began.get(self._paths[unit - self._first], 0)
+            path = self._paths[unit - self._first]
+            began = self._began.get(path, 0)
             if began:
                 self._replies[unit] = reply.model_copy(update={"span": (began, millis_now())})
             return Outcome(error=(reply.error.type, reply.error.message))
-        self._refs[self._state.graph.specs[unit].id] = reply.ref or ""
+        name = self._state.graph.specs[unit].id
+        self._refs[name] = reply.ref or ""
         return Outcome(reply.ref, reply.size, reply.facts, skipped=reply.skipped)
 
 
@@ -221,7 +231,8 @@ def reply_of(task: asyncio.Task[NodeReply]) -> NodeReply:
 def failed_reply(error: BaseException) -> NodeReply:
     """Return how a node has ended that has failed with this error."""
     again = retryable(error) and not isinstance(error, WorkerLost)  # else it would kill the next worker
-    return NodeReply(error=NodeError(type=kind_of(error), message=message_of(error), again=again))
+    wrong = NodeError(type=kind_of(error), message=message_of(error), again=again)
+    return NodeReply(error=wrong)
 
 
 def _cut(reply: NodeReply, error: NodeError) -> NodeReply:
@@ -242,7 +253,8 @@ def _sub_skeleton(checked: StoredPlan, paths: tuple[str, ...], refs: dict[str, s
     names = [path.partition("~")[0] for path in paths]
     place = {name: position for position, name in enumerate((*refs, *names))}
     specs = [NodeSpec(name, "tool") for name in refs]
-    specs += [_member(checked, name, place, len(refs)) for name in names]
+    for name in names:
+        specs.append(_member(checked, name, place, len(refs)))
     return ExecutionPlan(specs, [], "partial")
 
 

@@ -49,10 +49,9 @@ async def item_request(library: ArtifactReader, context: NodeContext, node: MapN
     body = encode(values)
     await copy_media(library.store, context.run_prefix, below, values, body)
     await copy_workspaces(library.store, context.run_prefix, below, values, body, is_strange=True)
-    request: dict[str, Any] = {
-        "title": f"{context.unit.path} of {checked.goal}"[:200],
-        "draft": f"{run}/{await library.put(context.run_prefix, plan)}",
-    }
+    title = f"{context.unit.path} of {checked.goal}"
+    draft = await library.put(context.run_prefix, plan)
+    request: dict[str, Any] = {"title": title[:200], "draft": f"{run}/{draft}"}
     if checked.material:
         request["material"] = f"{run}/{checked.material}"
     return request
@@ -68,10 +67,12 @@ async def folder_request(
     Raises WorkspaceRefused, BindError, BodyMissing, StoreUnavailable.
     """
     workspace = context.workspace(agent)
-    await copy_workspaces(library.store, context.run_prefix, _home_below(context), workspace, encode(workspace))
+    below = _home_below(context)
+    await copy_workspaces(library.store, context.run_prefix, below, workspace, encode(workspace))
     tools = agent.tools
     if tools is None:
-        catalogue = (await library.run_context(context.run_prefix, context.checked.run_context)).tools
+        run_context = await library.run_context(context.run_prefix, context.checked.run_context)
+        catalogue = run_context.tools
         tools = tuple(name for name in allowed if takes_workspace(catalogue[name]))
     offered = [name for name in allowed if name in tools]
     work = {
@@ -83,7 +84,8 @@ async def folder_request(
         "workspace": workspace,
     }
     plan = {"goal": goal, "nodes": [work], "answer": "$work"}
-    return {"draft": f"{context.call.run}/{await library.put(context.run_prefix, plan)}"}
+    draft = await library.put(context.run_prefix, plan)
+    return {"draft": f"{context.call.run}/{draft}"}
 
 
 async def take_workspaces(store: ArtifactStore, context: NodeContext, answer: Any) -> None:
@@ -94,7 +96,8 @@ async def take_workspaces(store: ArtifactStore, context: NodeContext, answer: An
 
 def _home_below(context: NodeContext) -> str:
     """Return what the artifacts of a node's sub-agent lie below."""
-    return f"{context.run_prefix.rpartition('/')[0]}/{subagent_ledger(context).run_prefix}"
+    namespace = context.run_prefix.rpartition("/")[0]
+    return f"{namespace}/{subagent_ledger(context).run_prefix}"
 
 
 def item_output(report: Any, node: MapNode) -> NodeOutput | None:
@@ -102,7 +105,9 @@ def item_output(report: Any, node: MapNode) -> NodeOutput | None:
 
     Raises SubAgentFailed if it has no value for another reason.
     """
-    fields: dict[str, Any] = report if isinstance(report, dict) else {}
+    fields: dict[str, Any] = {}
+    if isinstance(report, dict):
+        fields = report
     lines: dict[str, dict[str, Any]] = {}
     failed: list[str] = []
     for line in fields.get("nodes") or ():

@@ -35,7 +35,8 @@ class Origins:
     async def begin(self, context: NodeContext) -> None:
         """Note that a call begins again in another generation: a fork goes by its latest. Raises StoreUnavailable."""
         for generation in range(2, context.unit.generation + 1):
-            await self.store.mark(context.run_prefix, _again(context.key, generation), b"{}")
+            marker = _again(context.key, generation)
+            await self.store.mark(context.run_prefix, marker, b"{}")
 
     async def note(self, context: NodeContext, reply: NodeReply) -> None:
         """Note a reply as the result of a program's call, if other nodes or a person have given it: that of a gate, a
@@ -97,16 +98,20 @@ class Origins:
             return found, ""
 
         # A first attempt that a reset brings again may have failed before, and what a person has retried was made.
-        run, home, generation = context.call.run, context.run_prefix, context.unit.generation
+        run, home = context.call.run, context.run_prefix
+        generation = context.unit.generation
+        own = EffectLedger(self.store, home, no_outcome)
         latest = await self._latest(home, context.key)
-        if latest > generation and not await EffectLedger(self.store, home, no_outcome).has_begun(write):
-            begun, reply, key = await self._written(context, write, run, home, range(latest, generation, -1))
+        if latest > generation and not await own.has_begun(write):
+            later = range(latest, generation, -1)
+            begun, reply, key = await self._written(context, write, run, home, later)
             if begun:
                 return reply, key
 
         for origin, home in self._homes(context):
             latest = await self._latest(home, context.key)
-            begun, reply, key = await self._written(context, write, origin, home, range(latest, 0, -1))
+            generations = range(latest, 0, -1)
+            begun, reply, key = await self._written(context, write, origin, home, generations)
             if begun:
                 return reply, key
             if not await is_claimed(self.store, home):
@@ -124,7 +129,8 @@ class Origins:
             earlier = replace(write, key=f"{run}/{context.key}/{generation}")
             if not await ledger.has_begun(earlier):
                 continue
-            reply = await ledger.outcome(earlier, any_arguments=context.unit.id in context.checked.keys)
+            is_of_program = context.unit.id in context.checked.keys
+            reply = await ledger.outcome(earlier, any_arguments=is_of_program)
             if reply is None:
                 return True, None, earlier.key
             if home == context.run_prefix:  # it is told of as what it is, a write of that generation
@@ -140,9 +146,11 @@ class Origins:
         StoreUnavailable.
         """
         for generation in range(await self._latest(home, key), 0, -1):
-            if await self.store.marked(home, _intent(run, key, generation)) is not None:
+            intent = _intent(run, key, generation)
+            if await self.store.marked(home, intent) is not None:
                 return True
-            if await self.store.marked(home, key_of([key, generation, docs, "result"])) is not None:
+            result = key_of([key, generation, docs, "result"])
+            if await self.store.marked(home, result) is not None:
                 return True
         return False
 
@@ -184,9 +192,11 @@ class Origins:
     async def _adopted(self, context: NodeContext, home: str, key: str) -> NodeReply | None:
         """Return the reply in a marker of an origin, with its output stored here; None if either is not there."""
         try:
-            reply = Marker.read(await self.store.marked(home, key) or b"").reply
+            marker = await self.store.marked(home, key)
+            reply = Marker.read(marker or b"").reply
             at = reply.at
-            told = await self.store.marked(home, digest_of(told_at(context.key).encode()))
+            name = digest_of(told_at(context.key).encode())
+            told = await self.store.marked(home, name)
             if told is not None:
                 at = max(at, decode(told))
             if reply.ref is None:
@@ -197,7 +207,9 @@ class Origins:
         if not body:
             return None
 
-        paid = reply.usage if any(reply.usage) else reply.paid
+        paid = reply.paid
+        if any(reply.usage):
+            paid = reply.usage
         taken: dict[str, Any] = {"attempt": 0, "usage": NO_USAGE, "paid": paid, "taken_over": True, "at": at}
         if reply.more:
             await self.store.put(context.run_prefix, body)
@@ -231,7 +243,8 @@ def told_at(key: str) -> str:
 
 def _is_end(context: NodeContext, more: str) -> bool:
     """Whether a reply that asks for so much is the end of a tool loop."""
-    return isinstance(context.node, LlmNode) and context.node.further_turn is not None and not more
+    is_in_loop = isinstance(context.node, LlmNode) and context.node.further_turn is not None
+    return is_in_loop and not more
 
 
 def _is_call(context: NodeContext) -> bool:

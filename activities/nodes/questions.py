@@ -68,7 +68,8 @@ async def unapproved(context: NodeContext, store: ArtifactStore, tool: Tool, wor
     Arguments as a person has changed them must fit the tool and replace nothing else, or the person is asked again.
     Raises ToolArgumentError for the write's own.
     """
-    arguments, approved = context.binder.bound(work.args), context.approved
+    arguments = context.binder.bound(work.args)
+    approved = context.approved
     preview = await _preview(tool, arguments)
     asked = Question("", arguments_digest(tool.name, arguments), preview.target)
     problem = ""
@@ -94,7 +95,9 @@ async def unapproved(context: NodeContext, store: ArtifactStore, tool: Tool, wor
 def _arguments_of(tool: Tool) -> dict[str, list[str]] | None:
     """Return the arguments that a tool takes, each with its JSON types; None if it takes any others, or very many."""
     properties = tool.schema.get("properties")
-    if not isinstance(properties, dict) or len(properties) > _MOST_ARGUMENTS or tool.schema.get("additionalProperties"):
+    if not isinstance(properties, dict) or tool.schema.get("additionalProperties"):
+        return None
+    if len(properties) > _MOST_ARGUMENTS:
         return None
     known = definitions(tool.schema)
     return {name: sorted(types_of(schema, known)) for name, schema in properties.items()}
@@ -109,7 +112,8 @@ async def _preview(tool: Tool, arguments: Mapping[str, Any]) -> Preview:
     if tool.preview is None:
         return Preview("")
     positional, named = tool.passed(checked)
-    preview = await tool_threads.run(partial(tool.preview, *positional, **named), tool.name)
+    make = partial(tool.preview, *positional, **named)
+    preview = await tool_threads.run(make, tool.name)
     target = ""
     if preview.target:
         target = sha256(preview.target.encode()).hexdigest()
@@ -142,7 +146,9 @@ async def _arguments(
         else:
             count_of_long += 1
     share = max(_SHORT, left // max(1, count_of_long))
-    parts = [_named(name, text, share) for name, text in list(texts.items())[:_NAMED]]
+    parts: list[str] = []
+    for name, text in list(texts.items())[:_NAMED]:
+        parts.append(_named(name, text, share))
 
     is_cut = any("\n  … the beginning" in part for part in parts)
     if is_cut or len(texts) > _NAMED:
@@ -166,7 +172,10 @@ def _visible(text: str) -> str:
     """
     visible = ""
     for part in _BREAKS.split(mask(text)):
-        visible += part if part in "\n\t" else printable(part, len(part))
+        if part in "\n\t":
+            visible += part
+        else:
+            visible += printable(part, len(part))
     return visible
 
 

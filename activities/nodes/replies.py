@@ -46,7 +46,9 @@ class Marker(BaseModel):
     def text(self, output: bytes | None = None) -> bytes:
         """Return the marker as it is stored, with the output that lies in it."""
         line = self.model_dump_json(exclude_unset=True).encode()
-        return line if output is None else in_marker(line, output)
+        if output is None:
+            return line
+        return in_marker(line, output)
 
 
 async def is_there(store: ArtifactStore, run_prefix: str, reference: str, key: str, marker: bytes) -> bool:
@@ -72,7 +74,9 @@ async def keep(store: ArtifactStore, run_prefix: str, output: Any, wanted: list[
 
 def reply_of(context: NodeContext, output: NodeOutput, reference: str, size: int) -> NodeReply:
     """Return the reply of a node whose output, of `size` bytes, is found by `reference`. Raises FactTooLarge."""
-    wanted, inline = context.wanted if not output.more else ([], False)
+    wanted, inline = context.wanted
+    if output.more:
+        wanted, inline = [], False
     extra: dict[str, Any] = {}
     if context.attempts.number > 1:
         extra["attempt"] = context.attempts.number
@@ -142,10 +146,13 @@ def preview_of(output: Any) -> str:
 
 async def whole_report(library: ArtifactReader, run_prefix: str, report: Any) -> Any:
     """Return the report of a sub-agent with its whole answer. Raises BodyMissing, StoreUnavailable."""
-    place = report.get("whole") if isinstance(report, dict) else None
+    place = None
+    if isinstance(report, dict):
+        place = report.get("whole")
     if not isinstance(place, str):
         return report
-    found = conclusion_of(await library.value(run_prefix, await library.adopt(run_prefix, place)))
+    digest = await library.adopt(run_prefix, place)
+    found = conclusion_of(await library.value(run_prefix, digest))
     return {**report, **found.model_dump(mode="json", include={"answer", "evidence"})}
 
 
@@ -162,12 +169,16 @@ def answer_of(report: Any, node: str) -> NodeOutput:
     An answer with evidence is `{answer, evidence}`, as that of a joiner; so is a text that is partial, with
     `partial: true`. `sub.n1` is node n1 of the sub-agent of sub.
     """
-    fields = report if isinstance(report, dict) else {}
+    fields: dict[str, Any] = {}
+    if isinstance(report, dict):
+        fields = report
     if fields.get("answer") is None:
         problem = fields.get("problem") or "it ended without one"
         raise SubAgentFailed(f"the sub-agent gave no answer: {problem}", usage_in(report))
     answer: Any = fields["answer"]
-    evidence = [{**piece, "node": f"{node}.{piece['node']}"} for piece in fields.get("evidence") or ()]
+    evidence: list[dict[str, Any]] = []
+    for piece in fields.get("evidence") or ():
+        evidence.append({**piece, "node": f"{node}.{piece['node']}"})
     partial = fields.get("status") == "partial"
     if evidence or (partial and isinstance(answer, str)):  # nodes that read fields of JSON find them where they were
         answer = {"answer": answer, "evidence": evidence}

@@ -48,7 +48,10 @@ class Rulings:
 
         assert isinstance(context.work, ToolCall)
         # Paths are followed on the disk, for which no other call of this worker shall wait.
-        rule = await asyncio.to_thread(self.rules.first, tool, context.arguments(context.work))
-        ruling = Ruling(decision=rule.decision, rule=rule.name) if rule is not None else Ruling()
+        arguments = context.arguments(context.work)
+        rule = await asyncio.to_thread(self.rules.first, tool, arguments)
+        ruling = Ruling()
+        if rule is not None:
+            ruling = Ruling(decision=rule.decision, rule=rule.name)
         await self.library.note(context.run_prefix, name, ruling.model_dump())
         return Ruling.model_validate(await self.library.noted(context.run_prefix, name))

@@ -156,7 +156,8 @@ class NodeRunner:
             await self.origins.begin(context)
         if isinstance(call, GateNodeCall) and not call.asks:
             # without a marker, or an equal call would take the answer for its own
-            kept = await self._keep(context, timed(context, NodeOutput(call.answer)))
+            output = timed(context, NodeOutput(call.answer))
+            kept = await self._keep(context, output)
             reply = kept.model_copy(update={"attempt": 0})
             await self.origins.note(context, reply)
             return reply
@@ -262,7 +263,8 @@ class NodeRunner:
             await finish(self.early.note(run_prefix, call.name, failed))
             raise
         done = {"status": "done", "ref": ref, "millis": output.millis, "warnings": output.warnings}
-        await self.early.note(run_prefix, call.name, note.model_copy(update=done))
+        done_note = note.model_copy(update=done)
+        await self.early.note(run_prefix, call.name, done_note)
         return NodeReply(ref=ref, size=len(body), millis=output.millis, usage=output.usage)
 
     async def _idle(self, tool: Tool, work: Work) -> NodeOutput:
@@ -330,7 +332,8 @@ class NodeRunner:
             if self._may_write(context, tool):
                 recorded = await self._recorded_write(context, tool)
             else:
-                recorded = await self.origins.call(context, partial(_content_key, context, {}, tool))
+                key = partial(_content_key, context, {}, tool)
+                recorded = await self.origins.call(context, key)
             if recorded is None or recorded.more:
                 return None
             return of_its_type(recorded)
@@ -444,7 +447,8 @@ class NodeRunner:
                 return None
             return NodeReply(question=question)
 
-        ask_first = ask if context.spec.approval or self.rules.rules else None
+        may_ask = context.spec.approval or self.rules.rules
+        ask_first = ask if may_ask else None
         call = await self._tool_call(context, tool, arguments)  # an error after the intent would leave a doubt
         make = partial(self._make, context, call, write.marker)
         reply = await ledger.enter(write, lambda: finish(make()), ask_first, lost=context.attempts.lost)

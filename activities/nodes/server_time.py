@@ -19,7 +19,8 @@ _offset: ContextVar[float | None] = ContextVar("offset of the server's time", de
 @contextmanager
 def by_server_time() -> Iterator[None]:
     """Go by the server's time in the activity that begins now, and in all that it starts."""
-    token = _offset.set(activity.info().started_time.timestamp() - time.monotonic())
+    started = activity.info().started_time.timestamp()
+    token = _offset.set(started - time.monotonic())
     try:
         yield
     finally:
@@ -32,7 +33,9 @@ def seconds_now() -> float:
     It is behind the server by as long as the worker took to receive the activity.
     """
     offset = _offset.get()
-    return time.time() if offset is None else time.monotonic() + offset
+    if offset is None:
+        return time.time()
+    return time.monotonic() + offset
 
 
 def millis_now() -> int:

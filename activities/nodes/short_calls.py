@@ -97,7 +97,8 @@ class ShortCalls:
                 mine[spec.id] = spec
             else:
                 self.has_others = True
-        if self.bounds.paid is not None and self.bounds.calls + len(mine) > self.bounds.paid:
+        paid = self.bounds.paid
+        if paid is not None and self.bounds.calls + len(mine) > paid:
             self.has_others = True  # whether there is budget for them the run decides
         if not self.has_others and not self.bounds.takes(len(mine)):
             self.has_others = self._is_full = True
@@ -135,7 +136,8 @@ class ShortCalls:
         is to hand over.
         """
         is_beside = any(name not in self.specs for name in waits)
-        limit = self.bounds.began + (BESIDE_LONG_SECONDS if is_beside else ADVANCE_SECONDS)
+        seconds = BESIDE_LONG_SECONDS if is_beside else ADVANCE_SECONDS
+        limit = self.bounds.began + seconds
         self._note_done()
         while not self.has_others:
             found = [name for name in waits if name in self.ends]
@@ -158,8 +160,10 @@ class ShortCalls:
 
     def _note_done(self) -> None:
         """Note how those calls have ended that have."""
-        done = {self._done.popleft(): True for _ in range(len(self._done))}
+        done = set(self._done)
+        self._done.clear()
         first = self.bounds.last + 1
+        # The calls that are done leave the dict, so the loop goes over a list of them.
         for name in [name for name in self._tasks if name in done]:
             task = self._tasks.pop(name)
             if not task.cancelled():
@@ -178,7 +182,8 @@ class ShortCalls:
         self.bounds.bytes += message_bytes(reply, exclude_defaults=True)
         self.has_others |= reply.error is not None and reply.error.again
         if reply.millis:
-            self.bounds.timings.note(self.specs[name].tool, reply.millis)
+            tool = self.specs[name].tool
+            self.bounds.timings.note(tool, reply.millis)
 
     def give_up(self, names: Iterable[str]) -> None:
         """Cut off calls for which nobody waits any more."""

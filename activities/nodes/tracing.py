@@ -103,8 +103,11 @@ def node(context: NodeContext, path: str, refs: Mapping[str, str]) -> Iterator[C
     place = path
     if spec.kind == "agent" and spec.key:
         place = path.replace(spec.id, spec.key, 1)
-    repeated = {parse_unit(full_path).path: full_path for full_path in (*call.repeated, *call.nodes)}
-    links = tuple(span_id(call.run, repeated.get(name, name)) for name in _makers(context, refs))
+    full_paths = (*call.repeated, *call.nodes)
+    repeated = {parse_unit(full_path).path: full_path for full_path in full_paths}
+    links: list[str] = []
+    for maker in _makers(context, refs):
+        links.append(span_id(call.run, repeated.get(maker, maker)))
 
     name = "attempt"
     about: dict[str, Any] = {
@@ -119,7 +122,8 @@ def node(context: NodeContext, path: str, refs: Mapping[str, str]) -> Iterator[C
     if isinstance(call, ProgramNodeCall) and call.session:  # a further advance of a program is a span of its own
         place = f"{place}.{call.session}"
         shown = f"{shown}.advance"
-    with _attempt(_recorder, call.run, Place(path, place, shown), name, context.attempts, about, links) as record:
+    span_place = Place(path, place, shown)
+    with _attempt(_recorder, call.run, span_place, name, context.attempts, about, tuple(links)) as record:
         yield record
 
 
@@ -135,7 +139,9 @@ def _makers(context: NodeContext, refs: Mapping[str, str]) -> list[str]:
             names += [source for source in node.inputs if source not in names]
         elif isinstance(node, MapNode) and is_manifest(refs.get(name, "")):
             items = json.loads(refs[name])
-            makers += [f"{name}[{index}]" for index, item in enumerate(items) if item]
+            for index, item in enumerate(items):
+                if item:
+                    makers.append(f"{name}[{index}]")
         else:
             makers.append(name)
     return makers
@@ -148,7 +154,8 @@ def planning(run: str, attempts: Attempts) -> Iterator[None]:
         yield
         return
     path = activity.info().activity_id
-    with _attempt(_recorder, run, Place(path, path, path), "attempt", attempts, {"sennit.kind": "plan"}, ()):
+    place = Place(path, path, path)
+    with _attempt(_recorder, run, place, "attempt", attempts, {"sennit.kind": "plan"}, ()):
         yield
 
 
@@ -175,7 +182,8 @@ def _attempt(
     whole.attributes = dict(about)
     whole.links = links
     key = f"{info.workflow_run_id}/{info.activity_id}/{info.scheduled_time}/{place.path}/{info.attempt}"
-    this = Span(run, span_id(run, key), whole.id, name, now, attributes={**about, "sennit.attempt": attempts.number})
+    attributes = {**about, "sennit.attempt": attempts.number}
+    this = Span(run, span_id(run, key), whole.id, name, now, attributes=attributes)
     ended = True
 
     def note(reply: NodeReply) -> None:
@@ -210,7 +218,8 @@ def _is_final(error: BaseException, attempts: Attempts, *, alone: bool) -> bool:
         return info.activity_type == GROUP.name and not retryable(error)
     if not retryable(error):
         return True
-    if info.retry_policy is not None and 0 < info.retry_policy.maximum_attempts <= info.attempt:
+    policy = info.retry_policy
+    if policy is not None and 0 < policy.maximum_attempts <= info.attempt:
         return True
     if isinstance(error, ProviderError) and not error.is_attempt:
         return False
@@ -227,14 +236,17 @@ def model_call(request: ModelRequest) -> Iterator[Callable[[ModelReply], None]]:
         yield lambda _: None
         return
     above.calls += 1
-    provider, _, model = request.model.removeprefix(f"{PYDANTIC_AI}:").partition(":")
-    span = Span(above.run, span_id(above.id, str(above.calls)), above.id, f"chat {model or provider}", time.time_ns())
+    name = request.model.removeprefix(f"{PYDANTIC_AI}:")
+    provider, _, model = name.partition(":")
+    own_id = span_id(above.id, str(above.calls))
+    span = Span(above.run, own_id, above.id, f"chat {model or provider}", time.time_ns())
+    output_type = "json" if request.output_schema is not None else "text"
     span.attributes = {
         "gen_ai.operation.name": "chat",
         "gen_ai.provider.name": provider,
         "gen_ai.system": provider,  # what it was called until 2025: not every reader knows the other
         "gen_ai.request.model": model or provider,
-        "gen_ai.output.type": "json" if request.output_schema is not None else "text",
+        "gen_ai.output.type": output_type,
         "sennit.role": request.role,
     }
     settings = request.settings
@@ -251,7 +263,8 @@ def model_call(request: ModelRequest) -> Iterator[Callable[[ModelReply], None]]:
         system = _parts(Message("user", mask(request.system)))
         turns = [*request.history, Message("user", request.prompt), *request.messages]
         span.attributes["gen_ai.system_instructions"] = json.dumps(system)
-        span.attributes["gen_ai.input.messages"] = json.dumps([_content(turn) for turn in turns])
+        messages = [_content(turn) for turn in turns]
+        span.attributes["gen_ai.input.messages"] = json.dumps(messages)
 
     def record(reply: ModelReply) -> None:
         reason = _REASONS[reply.stop]
@@ -264,7 +277,8 @@ def model_call(request: ModelRequest) -> Iterator[Callable[[ModelReply], None]]:
             "gen_ai.response.time_to_first_chunk": reply.first_token_ms / 1000,
         }
         if recorder.contents:
-            said = _content(Message("assistant", reply.text or str(reply.output), reply.calls))
+            message = Message("assistant", reply.text or str(reply.output), reply.calls)
+            said = _content(message)
             span.attributes["gen_ai.output.messages"] = json.dumps([{**said, "finish_reason": reason}])
 
     try:

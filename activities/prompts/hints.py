@@ -34,7 +34,10 @@ def hints(table: PatternTable, catalogue: Sequence[Mapping[str, Any]], words: Se
         if tokens_of("\n".join([*lines, line])) > room:
             break
         lines.append(line)
-    return f"{_ABOUT}\n\n{fenced('earlier_runs', chr(10).join(lines).strip())}" if lines else ""
+    if not lines:
+        return ""
+    text = "\n".join(lines).strip()
+    return f"{_ABOUT}\n\n{fenced('earlier_runs', text)}"
 
 
 def uses_of(table: PatternTable, catalogue: Sequence[Mapping[str, Any]]) -> Uses:
@@ -49,10 +52,16 @@ def uses_of(table: PatternTable, catalogue: Sequence[Mapping[str, Any]]) -> Uses
     return found
 
 
+def _by_runs(entry: tuple[tuple[str, str], Use]) -> tuple[int, tuple[str, str]]:
+    """Return the key that sorts pairs of tools: those come first that most runs have called together."""
+    pair, use = entry
+    return -use.together, pair
+
+
 def _pairs(uses: Uses) -> list[str]:
     """Return a sentence for each pair of different tools of which enough is known, those first that were seen most."""
     lines = []
-    for (first, second), use in sorted(uses.items(), key=lambda entry: (-entry[1].together, entry[0])):
+    for (first, second), use in sorted(uses.items(), key=_by_runs):
         if first == second or use.together < LEAST_RUNS:
             continue
         if use.used:

@@ -72,7 +72,8 @@ def schema(replanning: Replanning | None) -> dict[str, Any]:
     """Return the schema of a joiner's JSON, for servers that hold a reply to one."""
     text = {"type": "string"}
     entry = {"node": text, "claim": text, "quote": text}
-    fields: dict[str, Any] = {"answer": text, "evidence": {"type": "array", "items": _object(entry)}}
+    evidence = {"type": "array", "items": _object(entry)}
+    fields: dict[str, Any] = {"answer": text, "evidence": evidence}
     if replanning is not None:
         fields["replan"] = _object({"why": text, "nodes": text})
     return {**_object(fields), "required": []}
@@ -111,7 +112,8 @@ def prompt(
         parts.append(asked)
     if material:
         parts.append("What the goal names in brackets:")
-        parts += [blocks[name] for name in material]
+        for name in material:
+            parts.append(blocks[name])
     parts.append("The results:")
     parts += format_ends(results, blocks) or ["There are none."]
     return "\n\n".join(parts)

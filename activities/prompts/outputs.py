@@ -240,7 +240,8 @@ def _list_within(name: str, items: list[Any], share: int, reader: str) -> str:
     for index, part in enumerate(parts):
         lines.append(cut(f"{name}[{index}]", part, shares[index]))
     if len(parts) < len(items):
-        lines.append(_mark(f"{len(items) - len(parts):,} more items of {name}", _call(reader, name)))
+        missing = f"{len(items) - len(parts):,} more items of {name}"
+        lines.append(_mark(missing, _call(reader, name)))
     return "\n".join(lines)
 
 
@@ -250,7 +251,8 @@ def cut(name: str, text: str, share: int, reader: str = "") -> str:
     if len(kept) == len(text):
         return text
     missing = f"{len(text) - len(kept):,} more characters of {name}"
-    return f"{kept}\n{_mark(missing, _call(reader, name, len(kept)))}"
+    mark = _mark(missing, _call(reader, name, len(kept)))
+    return f"{kept}\n{mark}"
 
 
 def _beginning(text: str, tokens: int) -> str:

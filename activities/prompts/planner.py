@@ -127,7 +127,8 @@ def prompt(
             blocks.append(_MATERIAL_OF_MAIN)
         else:
             blocks.append(_MATERIAL)
-        blocks += [fenced(name, text) for name, text in material.items()]
+        for name, text in material.items():
+            blocks.append(fenced(name, text))
     if hints:
         blocks.append(hints)
     return "\n\n".join(blocks)

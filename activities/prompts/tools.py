@@ -30,7 +30,9 @@ def _tool(entry: dict[str, Any]) -> str:
         if part.get("description"):
             about.append(f"  {name}: {_line(part['description'])}")
 
-    lines = [f"{entry['name']}({', '.join(arguments)})", f"  {_line(entry.get('description') or '')}", *about]
+    signature = f"{entry['name']}({', '.join(arguments)})"
+    purpose = f"  {_line(entry.get('description') or '')}"
+    lines = [signature, purpose, *about]
     gives = entry.get("output_schema")
     if isinstance(gives, dict):
         lines.append(f"  gives {shape(gives, json_schema.definitions(gives))}")
@@ -49,7 +51,8 @@ def description(entry: dict[str, Any]) -> str:
 def _argument(name: str, part: Schema, defs: dict[str, Any], required: Iterable[str]) -> str:
     """Return an argument as a signature has it: `k: integer = 3`; one that may be left out has a mark, or a default."""
     if part.get("default") is not None:
-        return f"{name}: {shape(part, defs)} = {printable(repr(part['default']), 40)}"
+        default = printable(repr(part["default"]), 40)
+        return f"{name}: {shape(part, defs)} = {default}"
     if name not in required:
         name += "?"
     return f"{name}: {shape(part, defs)}"
@@ -79,10 +82,13 @@ def _shape(part: Any, defs: dict[str, Any], level: int, room: Iterator[int]) -> 
     part = json_schema.resolve(part, defs)
     choices = json_schema.choices_of(part)
     if choices:
-        shapes = [_shape(choice, defs, level + 1, room) for choice in choices[:MAX_SHAPE_FIELDS]]
+        shapes: list[str] = []
+        for choice in choices[:MAX_SHAPE_FIELDS]:
+            shapes.append(_shape(choice, defs, level + 1, room))
         return "|".join(dict.fromkeys(shapes))
     if isinstance(part.get("enum"), list):
-        return "|".join(printable(repr(value), 40) for value in part["enum"][:20])
+        values = [printable(repr(value), 40) for value in part["enum"][:20]]
+        return "|".join(values)
     fields = _properties(part)
     if fields:
         inside: list[str] = []

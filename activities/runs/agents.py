@@ -5,7 +5,7 @@ run as well, and the run begins with its work.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,14 +56,20 @@ class AgentPreparer:
         """
         agents: list[PreparedAgent] = []
         size = 0
-        work = [self._prepared(run_prefix, each, call, rule) for each in _calls(call)]
-        for found in await asyncio.gather(*work, return_exceptions=True):
-            agent = found if isinstance(found, PreparedAgent) else _refused(found, attempts(), is_last=is_last)
+        work = []
+        for agent_call in _calls(call):
+            work.append(self._prepared(run_prefix, agent_call, call, rule))
+        for prepared in await asyncio.gather(*work, return_exceptions=True):
+            if isinstance(prepared, PreparedAgent):
+                agent = prepared
+            else:
+                agent = _refused(prepared, attempts(), is_last=is_last)
             size += message_bytes(agent, exclude_defaults=True)
             if agents and size > MAX_SHARED_BYTES:
                 break
             agents.append(agent)
-        left_out = [PreparedAgent()] * (len(call.nodes) - len(agents))
+        missing = len(call.nodes) - len(agents)
+        left_out = [PreparedAgent()] * missing
         common = _common(agents)
         agents = [_without(agent, common) for agent in agents]
         return PreparedAgents(agents=(*agents, *left_out), request=common)
@@ -76,9 +82,9 @@ class AgentPreparer:
         request = RunRequest.model_validate({**bound.request, **call.inherited, "run_prefix": below})
         opens = PrepareCall(run=below, first_run="", request=request, priced_above=call.priced)
         home = f"{run_prefix.rpartition('/')[0]}/{below}"
-        prepared = await self.preparer.prepare(home, opens, await rule(request.approval))
-        kept = {name: value for name, value in bound.request.items() if name not in _KEPT}
-        return PreparedAgent(request=kept, prepared=prepared)
+        approval = await rule(request.approval)
+        prepared = await self.preparer.prepare(home, opens, approval)
+        return PreparedAgent(request=_fields_without(bound.request, _KEPT), prepared=prepared)
 
     async def store(
         self, run_prefix: str, call: AnswersCall, attempts: Callable[[], Attempts], *, is_last: bool
@@ -134,8 +140,15 @@ def _failure(error: BaseException, attempts: Attempts) -> ApplicationError:
 
 def _calls(call: NodeCall) -> list[AgentNodeCall]:
     """Return a call for each node."""
-    shared = {name: getattr(call, name) for name in NodeCall.model_fields if name in call.model_fields_set}
-    return [AgentNodeCall(**{**shared, "nodes": (node,)}) for node in call.nodes]
+    shared: dict[str, Any] = {}
+    for name in NodeCall.model_fields:
+        if name in call.model_fields_set:
+            shared[name] = getattr(call, name)
+    calls: list[AgentNodeCall] = []
+    for node in call.nodes:
+        fields = {**shared, "nodes": (node,)}
+        calls.append(AgentNodeCall(**fields))
+    return calls
 
 
 def _common(agents: list[PreparedAgent]) -> dict[str, Any]:
@@ -154,8 +167,12 @@ def _common(agents: list[PreparedAgent]) -> dict[str, Any]:
 def _without(agent: PreparedAgent, common: dict[str, Any]) -> PreparedAgent:
     if not agent.request:
         return agent
-    own = {name: value for name, value in agent.request.items() if name not in common}
-    return PreparedAgent(request=own, prepared=agent.prepared)
+    return PreparedAgent(request=_fields_without(agent.request, common), prepared=agent.prepared)
+
+
+def _fields_without(request: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
+    """Return the fields of a request, but for those with these names."""
+    return {name: value for name, value in request.items() if name not in names}
 
 
 def _usage_in(details: Sequence[Any]) -> Usage:

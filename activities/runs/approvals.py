@@ -28,7 +28,9 @@ class ApprovalRule:
         if self.grants.path is None:
             return "writes"
         run = await topmost()
-        return asked if await asyncio.to_thread(self.grants.may_write, run, secret) else "writes"
+        if await asyncio.to_thread(self.grants.may_write, run, secret):
+            return asked
+        return "writes"
 
     async def trusts(self, secret: str, topmost: Callable[[], Awaitable[Chain]]) -> bool:
         """Whether the user of a local stack trusts the programs that a run brings: they have granted it that. What the
@@ -44,7 +46,9 @@ class ApprovalRule:
         """
         if asked == "writes" or self.least == "never":
             return asked
-        return asked if is_granted and self.grants.path is not None else "writes"
+        if is_granted and self.grants.path is not None:
+            return asked
+        return "writes"
 
 
 async def topmost_run(client: Client, workflow: str, run: str) -> Chain:

@@ -36,6 +36,8 @@ EACH: Final = "[*]"
 _FIELD: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,39}")
 _ANY: Final = "*"
 _PATH_CHARACTERS: Final = 200
+_Part = tuple[tuple[Step, ...], Any]
+"""A path into a JSON value, and the value there."""
 
 
 @dataclass(slots=True)
@@ -50,8 +52,9 @@ class Traced:
     ) -> None:
         if origin in ("output", "text") and call is not None:
             self.uses[call] = None
-        fits = len(argument) <= _PATH_CHARACTERS and len(path) <= _PATH_CHARACTERS
-        if fits and len(self.sources) < MAX_SOURCES and (argument + path).isprintable():
+        is_short = max(len(argument), len(path)) <= _PATH_CHARACTERS
+        has_room = len(self.sources) < MAX_SOURCES
+        if is_short and has_room and (argument + path).isprintable():
             self.sources.append(Source(argument=argument, origin=origin, call=call, path=path, mark=mark))
 
 
@@ -77,7 +80,8 @@ class CallsByNode:
             unit = parse_unit(call.node)
             self._by_path[unit.path] = number
             if unit.item is not None and not unit.stage:
-                self._items.setdefault(unit.id, []).append((unit.item, number))
+                items_of_map = self._items.setdefault(unit.id, [])
+                items_of_map.append((unit.item, number))
 
     def at(self, path: str) -> int | None:
         return self._by_path.get(path)
@@ -101,6 +105,8 @@ class SourceTracer:
 
     def know(self, number: int, origin: Origin, value: Any) -> None:
         """Have values of an earlier call at hand: of its `output`, or its arguments."""
+        ended = self._end_of(number)
+        is_output = origin == "output"
         here: dict[bytes, None] = {}
         for path, leaf in islice(leaves(value), MAX_COMPARED_LEAVES):
             if not _is_telling(leaf):
@@ -111,7 +117,7 @@ class SourceTracer:
             here[body] = None
             self._known += 1
             text = place_text(path)
-            place = _Place(self._end_of(number), origin == "output", -self._known, number, text)
+            place = _Place(ended, is_output, -self._known, number, text)
             insort(self._seen.setdefault(body, []), place)
 
     def of_written(self, number: int, node: Node, unit: Unit) -> Traced:
@@ -128,10 +134,11 @@ class SourceTracer:
                 traced.add(name, "text", call, place)
         turn = dependencies.turn_of(node)
         if turn is not None:
+            began = self._calls[number].began
             for reference in references_in(turn.results):
                 for call, place in self._behind(reference):
                     # Of a call that went on when the turn began, a later turn has read the result.
-                    if turn.rule is None or self._end_of(call) <= self._calls[number].began:
+                    if turn.rule is None or self._end_of(call) <= began:
                         traced.add("turn", "text", call, place)
         return _before(traced, number)
 
@@ -147,7 +154,8 @@ class SourceTracer:
             ended_before = bisect_right(known, began, key=_end_of)
             if ended_before:
                 source = known[ended_before - 1]
-                traced.add(argument, "output" if source.is_output else "argument", source.call, source.path)
+                origin: Origin = "output" if source.is_output else "argument"
+                traced.add(argument, origin, source.call, source.path)
             elif leaf == self._plan.goal:
                 traced.add(argument, "goal")
             else:
@@ -164,7 +172,8 @@ class SourceTracer:
         return list(found)
 
     def _end_of(self, number: int) -> int:
-        return self._calls[number].began + self._calls[number].millis
+        call = self._calls[number]
+        return call.began + call.millis
 
     def _trace_leaf(self, traced: Traced, node: Node, unit: Unit, argument: str, leaf: Any) -> None:
         references = list(references_in(leaf))
@@ -174,15 +183,17 @@ class SourceTracer:
         is_whole = isinstance(leaf, str) and parse_reference(leaf) is not None
         for reference in references:
             origin: Origin = "output"
-            is_own = reference.node in ("goal", "input") and reference.node not in dependencies.names_in(node)
+            is_given = reference.node in ("goal", "input")
+            is_own = is_given and reference.node not in dependencies.names_in(node)
             if is_own:
                 origin = "goal" if reference.node == "goal" else "input"
             if not is_whole:
                 origin = "text"
             if is_own:
-                traced.add(argument, origin, path=path_text(reference.path).removeprefix("."))
+                traced.add(argument, origin, path=_path_within(reference.path))
                 continue
-            for call, place in self._in_map(reference, node, unit) or self._behind(reference):
+            sources = self._in_map(reference, node, unit) or self._behind(reference)
+            for call, place in sources:
                 traced.add(argument, origin, call, place)
 
     def _in_map(self, reference: Reference, node: Node, unit: Unit) -> list[tuple[int, str]]:
@@ -190,28 +201,32 @@ class SourceTracer:
         if not isinstance(node, MapNode) or reference.node not in node.names:
             return []
         if reference.node != node.as_:
-            call = self._by_node.at(f"{unit.id}[{unit.item}].{reference.node}")
-            if call is None:
+            path_of_stage = f"{unit.id}[{unit.item}].{reference.node}"
+            stage_call = self._by_node.at(path_of_stage)
+            if stage_call is None:
                 return []
-            return [(call, path_text(reference.path).removeprefix("."))]
+            return [(stage_call, _path_within(reference.path))]
         over = parse_reference(node.over)
         if over is None:
             return []
         inside = path_text(reference.path)
-        return [(call, f"{place}{EACH}{inside}") for call, place in self._behind(over)]
+        sources: list[tuple[int, str]] = []
+        for call, place in self._behind(over):
+            sources.append((call, f"{place}{EACH}{inside}"))
+        return sources
 
     def _behind(self, reference: Reference, levels: int = 4) -> list[tuple[int, str]]:
         """Return (call, place in its output) for what a reference means: of a join, or a map, those of its parts."""
         call = self._by_node.at(reference.node)
         if call is not None:
-            return [(call, path_text(reference.path).removeprefix("."))]
+            return [(call, _path_within(reference.path))]
         node = self._plan.find(reference.node)
         first, rest = _first_step(reference.path)
         found: list[tuple[int, str]] = []
         if isinstance(node, MapNode):
             for item, number in self._by_node.items(node.id):
                 if first is None or first == item:
-                    found.append((number, path_text(rest).removeprefix(".")))
+                    found.append((number, _path_within(rest)))
         elif isinstance(node, JoinNode) and levels:
             names = node.inputs
             if first is not None:
@@ -232,12 +247,17 @@ def place_text(path: Sequence[Step]) -> str:
     for step in path:
         is_shown = isinstance(step, int) or _FIELD.fullmatch(step) is not None
         steps.append(step if is_shown else _ANY)
-    return path_text(tuple(steps)).removeprefix(".")
+    return _path_within(tuple(steps))
 
 
-def leaves(value: Any, path: tuple[Step, ...] = ()) -> Iterator[tuple[tuple[Step, ...], Any]]:
+def _path_within(path: tuple[Step, ...]) -> str:
+    """Return a path as text that may stand alone: no dot comes before its first field."""
+    return path_text(path).removeprefix(".")
+
+
+def leaves(value: Any, path: tuple[Step, ...] = ()) -> Iterator[_Part]:
     """Yield (path, value) of each part of a JSON value that has no parts, in order."""
-    waiting: list[Iterator[tuple[tuple[Step, ...], Any]]] = [iter([(path, value)])]
+    waiting: list[Iterator[_Part]] = [iter([(path, value)])]
     while waiting:
         found = next(waiting[-1], None)
         if found is None:
@@ -250,7 +270,7 @@ def leaves(value: Any, path: tuple[Step, ...] = ()) -> Iterator[tuple[tuple[Step
             yield here, part
 
 
-def _parts(path: tuple[Step, ...], value: Any) -> Iterator[tuple[tuple[Step, ...], Any]]:
+def _parts(path: tuple[Step, ...], value: Any) -> Iterator[_Part]:
     """Yield (path, value) of each part that a JSON value is directly made of."""
     if isinstance(value, dict):
         for name, inner in value.items():
@@ -282,6 +302,10 @@ def _is_telling(leaf: Any) -> bool:
 
 def _before(traced: Traced, number: int) -> Traced:
     """Return what was traced without what did not come before: after a repair a call may be older than its source."""
-    traced.sources = [source for source in traced.sources if source.call is None or source.call < number]
+    sources: list[Source] = []
+    for source in traced.sources:
+        if source.call is None or source.call < number:
+            sources.append(source)
+    traced.sources = sources
     traced.uses = {call: None for call in traced.uses if call < number}
     return traced

@@ -54,10 +54,15 @@ class Attachments:
         if noted is None:
             noted = await self._of_origins(run_prefix, call, note)
         if noted is None:
-            kept = {name: await self._kept(run_prefix, file, call) for name, file in files.items()}
-            noted = {name: value.model_dump(mode="json") for name, value in kept.items()}
+            noted = {}
+            for name, file in files.items():
+                kept = await self._kept(run_prefix, file, call)
+                noted[name] = kept.model_dump(mode="json")
             await self.library.note(run_prefix, note, noted)
-        return {name: as_workspace(value) or Media.model_validate(value) for name, value in noted.items()}
+        attached: dict[str, Media | Workspace] = {}
+        for name, value in noted.items():
+            attached[name] = as_workspace(value) or Media.model_validate(value)
+        return attached
 
     async def _of_origins(self, run_prefix: str, call: PrepareCall, note: str) -> dict[str, Any] | None:
         """Return what was attached to a run that this one forks, kept in this one too. None if that is gone, or was
@@ -112,7 +117,7 @@ def unseen(attached: Mapping[str, Media], models: Mapping[Any, Sequence[str]]) -
     for role in _SHOWN_TO:
         names = models.get(role, ())
         for media in attached.values():
-            if names and all(lacks(name, media.kind) for name in names):
+            if names and _all_lack(names, media.kind):
                 return f"attachments: {names[0]} takes no {media.kind} ({media.name}): {why_not(names[0])}"
     return ""
 
@@ -133,12 +138,15 @@ def media_problems(models: Mapping[str, Sequence[str]], plan: Plan, inputs: Mapp
 
 def _problem(names: Sequence[str], value: Any, inputs: Mapping[str, Any]) -> str:
     """Return what is wrong with one value of `media`, "" if nothing is known."""
-    reference = parse_reference(value) if isinstance(value, str) else None
+    reference = None
+    if isinstance(value, str):
+        reference = parse_reference(value)
     known = [value]
     if reference is not None:
         if reference.node != "input":
-            refused = all(map(lacks_all, names))
-            return f"{names[0]} takes no images, PDFs and audio: {why_not(names[0])}" if refused else ""
+            if all(map(lacks_all, names)):
+                return f"{names[0]} takes no images, PDFs and audio: {why_not(names[0])}"
+            return ""
         try:
             given = resolve(reference, inputs)
         except BindError:
@@ -148,11 +156,18 @@ def _problem(names: Sequence[str], value: Any, inputs: Mapping[str, Any]) -> str
         media = as_media(each)
         if media is None:
             return f"`{value}` is no image, PDF or audio; attach one with --attach {_input_of(value)}=FILE"
-        if all(lacks(name, media.kind) for name in names):
+        if _all_lack(names, media.kind):
             return f"{names[0]} takes no {media.kind}: {why_not(names[0])}"
     return ""
 
 
+def _all_lack(names: Sequence[str], kind: MediaKind) -> bool:
+    """Whether no model can be shown media of a kind."""
+    return all(lacks(name, kind) for name in names)
+
+
 def _input_of(value: str) -> str:
     reference = parse_reference(value)
-    return str(reference.path[0]) if reference is not None and reference.path else "NAME"
+    if reference is None or not reference.path:
+        return "NAME"
+    return str(reference.path[0])

@@ -22,7 +22,10 @@ def tenant_limits(text: str) -> dict[str, Limits]:
     everybody's. Raises ValueError with a sentence about the part that is wrong.
     """
     found: dict[str, Limits] = {}
-    for part in filter(None, (piece.strip() for piece in text.split(";"))):
+    for piece in text.split(";"):
+        part = piece.strip()
+        if not part:
+            continue
         tenant, colon, limits = part.rpartition(":")
         name = tenant.strip()
         if (colon and not name) or name in found:
@@ -34,7 +37,7 @@ def tenant_limits(text: str) -> dict[str, Limits]:
 def _limits(text: str) -> Limits:
     values: dict[str, int | float | str] = {}
     for part in text.split(","):
-        name, equals, value = (piece.strip() for piece in part.partition("="))
+        name, equals, value = map(str.strip, part.partition("="))
         if not (equals and name and value) or name in values:
             raise ValueError(f"{part.strip()[:60]!r}: is no limit; give limits like {EXAMPLE}")
         values[name] = _number(value)
@@ -81,7 +84,8 @@ class BudgetRule:
                 bounds.append(_bound(name, value, "SENNIT_BUDGET_DEFAULT"))
             if name in ceiling and (value is None or value > ceiling[name]):
                 value = ceiling[name]
-                bounds = [each for each in bounds if not each.startswith(f"budget: {name} ")]
+                of_default = f"budget: {name} "
+                bounds = [bound for bound in bounds if not bound.startswith(of_default)]
                 bounds.append(_bound(name, value, "SENNIT_BUDGET_MAX"))
             if value is not None:
                 limits[name] = value
@@ -104,7 +108,8 @@ class BudgetRule:
 
 def _of_tenant(limits: TenantLimits, tenant: str) -> dict[str, Any]:
     """Return the limits of a tenant: its own, and everybody's where it has none of that name."""
-    return {**_values(limits.get(EVERYBODY)), **_values(limits.get(tenant))}
+    everybodys = _values(limits.get(EVERYBODY))
+    return everybodys | _values(limits.get(tenant))
 
 
 def _values(limits: Limits | None) -> dict[str, int | float]:

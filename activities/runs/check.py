@@ -179,7 +179,8 @@ class PlanChecker:
         run = await self._run(run_prefix, call.run_context)
         progress = await self._progress(run_prefix, call)
         base = progress.plan.plan
-        delta = Delta.of(await self.library.value(run_prefix, call.draft))
+        asked = await self.library.value(run_prefix, call.draft)
+        delta = Delta.of(asked)
         beyond = await model_problems(self.read, delta.nodes, run.context.models)
         if beyond:
             return CheckResult(problems=tuple(beyond))
@@ -208,7 +209,8 @@ class PlanChecker:
         problems = await self._program_problems(plan, run.context.catalogue)
         if not problems:
             problems = await self._type_problems(plan, run.context.catalogue)
-        wrong, doubts = _parted([_of_script(problem) for problem in problems])
+        in_script = [_of_script(problem) for problem in problems]
+        wrong, doubts = _parted(in_script)
         if wrong:
             return refused(wrong)
 
@@ -219,7 +221,8 @@ class PlanChecker:
         fields["plan"] = plan
         fields["execution_plan"] = packed
         fields["repeat_writes"] = call.repeat_writes
-        kept = await self.library.keep(run.prefix, StoredPlan.model_construct(**fields))
+        edited = StoredPlan.model_construct(**fields)
+        kept = await self.library.keep(run.prefix, edited)
         return CheckResult(plan=kept, execution_plan=packed, warnings=tuple(map(str, doubts)))
 
     async def check_answer(self, run_prefix: str, call: AnswerCall) -> CheckResult:
@@ -229,8 +232,9 @@ class PlanChecker:
         work = work_at(base.node(unit.id), unit)
         if not isinstance(work, ModelCall) or not work.output_schema:
             return CheckResult()
-        wrong = violations(call.answer, work.output_schema, ("value",))
-        sentences = [f"{place_of(where)}: {sentence}" for where, sentence in wrong]
+        sentences: list[str] = []
+        for where, sentence in violations(call.answer, work.output_schema, ("value",)):
+            sentences.append(f"{place_of(where)}: {sentence}")
         return CheckResult(problems=tuple(sentences[:MAX_SHOWN_PROBLEMS]))
 
     async def _checked(
@@ -246,7 +250,8 @@ class PlanChecker:
         if not continues:
             progress = None
         links = [dependencies.links_of(node) for node in plan.nodes]
-        problems = await self._problems(run.context, plan, links, every_tool=every_tool or progress is not None)
+        every_tool = every_tool or progress is not None
+        problems = await self._problems(run.context, plan, links, every_tool=every_tool)
         wrong, doubts = _parted(problems)
         if wrong:
             return refused([*_unavailable(plan, run.context), *wrong])
@@ -283,7 +288,8 @@ class PlanChecker:
             catalogue = list(run_context.tools.values())
         problems = problems_of(plan, catalogue, models=self.models.providers, links=links)
         problems += input_problems(plan, run_context.inputs)
-        problems += media_problems(run_context.models, plan, bind_inputs(plan, run_context.inputs))
+        inputs = bind_inputs(plan, run_context.inputs)
+        problems += media_problems(run_context.models, plan, inputs)
         problems += await self._program_problems(plan, run_context.catalogue)
         if run_context.priced:
             problems += price_problems(run_context.models, plan)
@@ -316,11 +322,13 @@ class PlanChecker:
         stubs = await ask(self.read, "stubs", catalogue)
         problems: list[Problem] = []
         for place, node in programs:
-            doubts = await ask(self.read, "doubts", node.script, _named(node.script, catalogue))
+            tools = _named(node.script, catalogue)
+            doubts = await ask(self.read, "doubts", node.script, tools)
             in_script = [Problem(*doubt) for doubt in doubts]
             in_script += await self.interpreter.type_problems(node.script, stubs)
             for problem in in_script:
-                in_node = Problem(problem.code, ("script", *problem.where), problem.message)
+                where = ("script", *problem.where)
+                in_node = Problem(problem.code, where, problem.message)
                 problems.append(problem_at(place, in_node, node.script))
         return problems
 
@@ -328,15 +336,18 @@ class PlanChecker:
         """Return what is wrong with the scripts of a plan and their arguments: `program_problems`, read elsewhere."""
         problems: list[Problem] = []
         for place, node in programs_of(plan):
-            problems += [problem_at(place, problem, node.script) for problem in policy_problems(node)]
+            for problem in policy_problems(node):
+                problems.append(problem_at(place, problem, node.script))
             tools = _named(node.script, catalogue)
+            arguments = list(node.arguments)
             try:
-                in_script = await ask(self.read, "problems", node.script, list(node.arguments), tools)
+                in_script = await ask(self.read, "problems", node.script, arguments, tools)
             except Unreadable as error:
                 large = problem_of(error)
                 in_script = [(large.code, ("script", *large.where), large.message)]
             for code, where, message in in_script:
-                problems.append(problem_at(place, Problem(code, tuple(where), message), node.script))
+                problem = Problem(code, tuple(where), message)
+                problems.append(problem_at(place, problem, node.script))
         return problems
 
     async def _new_facts(
@@ -507,7 +518,10 @@ def _absences(run_context: RunContext) -> tuple[str, ...]:
     """Return which tools a planner did not know of because they were not there."""
     if not run_context.goal:
         return ()
-    return tuple(f"planned without tools that were unavailable: {why}" for why in run_context.absences.values())
+    sentences: list[str] = []
+    for reason in run_context.absences.values():
+        sentences.append(f"planned without tools that were unavailable: {reason}")
+    return tuple(sentences)
 
 
 def _warnings(plan: Plan) -> tuple[str, ...]:

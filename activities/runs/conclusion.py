@@ -31,7 +31,8 @@ class RunConcluder:
         for name, digest in call.refs.items():
             values[name] = await self.library.value(run_prefix, digest)
             partial = partial or conclusion_of(values[name]).partial
-        whole = _bound(checked.answer, {**values, "input": checked.inputs, "goal": checked.goal})
+        named = {**values, "input": checked.inputs, "goal": checked.goal}
+        whole = _bound(checked.answer, named)
         conclusion = conclusion_of(whole)
         conclusion = conclusion.model_copy(update={"partial": conclusion.partial or partial})
 

@@ -24,6 +24,8 @@ from sennit.workflows.plan.limits import MAX_TURN_CHARACTERS
 _NOTE = "conversation"
 """What a run's digest of the turns before it is noted under."""
 _HAS_ANSWER = ("done", "partial")
+_Turns = list[dict[str, Any]]
+"""Turns as they lie in the store."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,44 +54,51 @@ class Conversation:
         await self.library.note(run_prefix, _NOTE, digest)
         return digest
 
-    async def _noted(self, run_prefix: str, call: PrepareCall) -> list[dict[str, Any]] | None:
+    async def _noted(self, run_prefix: str, call: PrepareCall) -> _Turns | None:
         """Return the turns that the run itself has adopted before, or one that it forks."""
         home = run_prefix.rpartition("/")[0]
-        for prefix in (run_prefix, *(f"{home}/{origin}" for origin in call.request.origins)):
+        prefixes = [run_prefix]
+        for origin in call.request.origins:
+            prefixes.append(f"{home}/{origin}")
+        for prefix in prefixes:
             turns = await self._kept(prefix)
             if turns is not None:
                 return turns
         return None
 
-    async def _kept(self, run_prefix: str) -> list[dict[str, Any]] | None:
+    async def _kept(self, run_prefix: str) -> _Turns | None:
         digest = await self.library.noted(run_prefix, _NOTE)
         if digest is None:
             return None
         try:
-            turns: list[dict[str, Any]] = await self.library.value(run_prefix, digest)
+            turns: _Turns = await self.library.value(run_prefix, digest)
         except BodyMissing:
             return None
         return turns
 
-    async def _turns_after(self, client: Client, run_prefix: str, name: str, tenant: str) -> list[dict[str, Any]]:
+    async def _turns_after(self, client: Client, run_prefix: str, name: str, tenant: str) -> _Turns:
         """Return the turns before the run with this id, and its own two: what it was asked, and what it answered."""
         found = await _described(client, name)
         asked = await _request_of(client, found)
         if str(asked.get("tenant") or "") != tenant:
             raise ConversationGone(f"continues: {name} is no run of this tenant; a conversation has one tenant")
         report = await _report_of(client, found)
-        before: list[dict[str, Any]] = []
-        home = f"{run_prefix.rpartition('/')[0]}/{found.raw_description.workflow_execution_info.first_run_id}"
+        before: _Turns = []
+        namespace = run_prefix.rpartition("/")[0]
+        home = f"{namespace}/{found.raw_description.workflow_execution_info.first_run_id}"
         if asked.get("continues") or asked.get("history"):
             kept = await self._kept(home)
             if kept is None:
                 raise ConversationGone(f"continues: the turns before {name} are gone; start a new conversation")
             before = kept
-        question = asked.get("goal") or asked.get("title") or as_text(asked.get("inputs") or {})
+        question = asked.get("goal") or asked.get("title")
+        if not question:
+            question = as_text(asked.get("inputs") or {})
         answer = as_text(await self._whole_answer(home, name, report))
         made = [_turn(name, "user", str(question)), _turn(name, "assistant", answer)]
-        if len(before) + len(made) > MAX_CONTINUED_TURNS:
-            many = f"has {len(before) + len(made):,} turns; at most {MAX_CONTINUED_TURNS:,}"
+        count = len(before) + len(made)
+        if count > MAX_CONTINUED_TURNS:
+            many = f"has {count:,} turns; at most {MAX_CONTINUED_TURNS:,}"
             raise ConversationGone(f"continues: the conversation of {name} {many}; start a new one")
         return [*before, *made]
 
@@ -136,8 +145,10 @@ async def _request_of(client: Client, found: WorkflowExecutionDescription) -> di
     async for event in handle.fetch_history_events(page_size=1):
         if event.event_type == EventType.EVENT_TYPE_WORKFLOW_EXECUTION_STARTED:
             began = event.workflow_execution_started_event_attributes
-            [asked, *_] = await client.data_converter.decode(began.input.payloads) or [None]
-            return asked if isinstance(asked, dict) else {}
+            arguments = await client.data_converter.decode(began.input.payloads)
+            if arguments and isinstance(arguments[0], dict):
+                return arguments[0]
+            return {}
         break
     return {}
 

@@ -80,7 +80,9 @@ class DryRunner:
         async with self.turns:
             play = _Play(self, ScratchStore(self.store), client)
             try:
-                return await (play.edit(call) if call.request is None else play.fork(call, parse_request(call.request)))
+                if call.request is None:
+                    return await play.edit(call)
+                return await play.fork(call, parse_request(call.request))
             except NoState as error:
                 return DryRunReport(stopped=str(error))
 
@@ -124,7 +126,9 @@ class _Play:
         self, state: RunState, unit: int, call: DryRunCall, view: RunStateView, place: RunPlace
     ) -> CheckResult:
         """Check a script for a program of a run."""
-        fields: dict[str, Any] = {"repeat_writes": True} if call.repeat_writes else {}
+        fields: dict[str, Any] = {}
+        if call.repeat_writes:
+            fields["repeat_writes"] = True
         base = state.spec_of(unit).page or view.plan
         script = ScriptCall(
             run=place.run,
@@ -140,7 +144,8 @@ class _Play:
         """Play a run that forks another one. Its name is one that no run has."""
         misused = request.fields_of_subagents()
         if misused:
-            return DryRunReport(problems=tuple(f"{name}: only a sub-agent has it" for name in misused))
+            problems = [f"{name}: only a sub-agent has it" for name in misused]
+            return DryRunReport(problems=tuple(problems))
         run = str(uuid.uuid4())
         place = RunPlace(self._client.namespace, run, "", origins=request.origins)
         checked = await self._prepared(call, request, place)
@@ -151,28 +156,33 @@ class _Play:
 
         # The state is that of a run which begins, with what its budget allows.
         place = RunPlace(place.namespace, run, checked.plan, origins=request.origins)
-        state = RunState(graph_of(checked.execution_plan), on_failure=request.on_failure, forks=bool(request.origins))
+        graph = graph_of(checked.execution_plan)
+        state = RunState(graph, on_failure=request.on_failure, forks=bool(request.origins))
         if request.budget is not None:
             step(state, BudgetRaised(request.budget.amounts()))
         played = Rehearsal(state, self._runner, place)
-        return await self._report(FateReader(played, self._library, await self._calls_of(call.workflow)), RunStarted())
+        earlier = await self._calls_of(call.workflow)
+        return await self._report(FateReader(played, self._library, earlier), RunStarted())
 
     async def _prepared(self, call: DryRunCall, request: RunRequest, place: RunPlace) -> CheckResult | None:
         """Return the plan with which a fork begins, None if only a planner can tell."""
         worker, library = self._worker, self._library
         opens = PrepareCall(run=place.run, first_run=place.run, request=request)
-        history = await Conversation(library).adopt(self._client, place.prefix, opens)
+        conversation = Conversation(library)
+        history = await conversation.adopt(self._client, place.prefix, opens)
         preparer = RunPreparer(library, worker.registry, worker.documents, worker.models, self._checker)
         approval = worker.approvals.without_run(request.approval, is_granted=call.is_granted)
         prepared = await preparer.prepare(place.prefix, opens, approval, history)
         if prepared.checked is not None:
             return prepared.checked
-        context = Run(place.prefix, prepared.run_context, await library.run_context(place.prefix, prepared.run_context))
+        run_context = await library.run_context(place.prefix, prepared.run_context)
+        run = Run(place.prefix, prepared.run_context, run_context)
         for origin in request.origins:
             home = f"{place.namespace}/{origin}"
             draft = await self._store.marked(home, plan_marker(prepared.run_context))
             if draft is not None:
-                return await self._checker.check_draft(context, await library.value(home, draft.decode()))
+                plan = await library.value(home, draft.decode())
+                return await self._checker.check_draft(run, plan)
         return None
 
     async def _calls_of(self, workflow: str) -> EarlierCalls | None:
@@ -202,7 +212,8 @@ class _Play:
         prefix = await run_prefix_of(self._client, workflow)
         text = await self._state_text(workflow)
         view = RunStateView.model_validate_json(text)
-        return view, RunPlace(self._client.namespace, prefix, view.plan, view.epoch, view.origins)
+        place = RunPlace(self._client.namespace, prefix, view.plan, view.epoch, view.origins)
+        return view, place
 
     async def _state_text(self, workflow: str) -> str:
         """Return the state of a run, whole. Raises NoState."""
@@ -222,6 +233,8 @@ class _Play:
             found = await self._client.get_workflow_handle(workflow).query("state", {"part": number})
         except WorkflowQueryFailedError as error:
             raise NoState(f"the run does not say where it stands: {error}") from None
-        if not isinstance(found, dict) or "problem" in found:
-            raise NoState(str(found.get("problem") if isinstance(found, dict) else "its answer has another form"))
+        if not isinstance(found, dict):
+            raise NoState("its answer has another form")
+        if "problem" in found:
+            raise NoState(str(found["problem"]))
         return RunStatePart.model_validate(found)

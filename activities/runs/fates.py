@@ -139,14 +139,16 @@ class FateReader:
         equal: dict[str, EarlierCall] = {}
         if self.earlier is not None:
             equal = await self.earlier.by_content(self.library, marks)
-        fates = [await self._fate(unit, equal) for unit in self._units()]
+        fates: list[CallFate] = []
+        for unit in self._units():
+            fates.append(await self._fate(unit, equal))
         is_whole, error = self._end()
         fates += self._uncalled(dict.fromkeys(marks), is_whole=is_whole)
-        counts: dict[Fate, int] = dict(Counter(fate.fate for fate in fates))
+        counts: Counter[Fate] = Counter(fate.fate for fate in fates)
         kept = _most_important(fates)
         return DryRunReport(
             calls=tuple(kept),
-            counts=counts,
+            counts=dict(counts),
             left_out=len(fates) - len(kept),
             is_whole=is_whole,
             error=error,
@@ -167,7 +169,9 @@ class FateReader:
     def _is_reached(self, unit: int) -> bool:
         """Whether the run has come to a call, and has not given it up before it was made."""
         played = self.played
-        return unit in played.started or unit in played.found or unit in played.state.taken_over
+        if unit in played.started or unit in played.found:
+            return True
+        return unit in played.state.taken_over
 
     async def _fate(self, unit: int, equal: dict[str, EarlierCall]) -> CallFate:
         played = self.played
@@ -179,11 +183,13 @@ class FateReader:
             page = await _page(self.library, played.place.prefix, spec.page)
         if page is not None:
             caution = page.cautions.get(spec.id, "")
-        fate, why = self._of_call(unit, equal.get(content_of(page, spec.id)))
+        content = content_of(page, spec.id)
+        fate, why = self._of_call(unit, equal.get(content))
         if fate in TAKEN:
             asks = spec.confirms
         else:
-            asks = (spec.approval or spec.kind == "gate") and unit not in state.approved
+            is_asked_about = spec.approval or spec.kind == "gate"
+            asks = is_asked_about and unit not in state.approved
         return _call_fate(state, unit, fate, why=caution or why, asks=asks, at=self._ended_at(unit))
 
     def _ended_at(self, unit: int) -> int:
@@ -223,7 +229,8 @@ class FateReader:
             call = self.earlier.by_mark.get(spec.key)
         if call is None:
             return None
-        is_made = call.status in ENDED or call.status in (RUNNING, WAITING) or not is_open(call.status)
+        is_under_way = call.status in (RUNNING, WAITING)
+        is_made = call.status in ENDED or is_under_way or not is_open(call.status)
         return call if is_made else None
 
     def _uncalled(self, marks: dict[str, None], *, is_whole: bool) -> list[CallFate]:
@@ -236,7 +243,8 @@ class FateReader:
                 continue
             if self.program is not None and call.status not in ENDED:
                 # The call goes on, and the new script has nobody who waits for it.
-                if self.played.state.status[call.unit] not in (CANCELLED, SKIPPED):
+                status = self.played.state.status[call.unit]
+                if status not in (CANCELLED, SKIPPED):
                     continue  # it is not decided yet: the new script has not come to wait for anything else
                 why = ""
                 if call.spec.effect == "write" and call.status == RUNNING:
@@ -251,8 +259,9 @@ class FateReader:
         """Return whether what is played comes to its end, and the error with which it does."""
         state = self.played.state
         lasts = [state.graph.last_of(node) for node in self._played_nodes()]
-        if any(state.status[last] not in ENDED for last in lasts):
-            return False, ""
+        for last in lasts:
+            if state.status[last] not in ENDED:
+                return False, ""
         for last in lasts:
             if state.status[last] == FAILED and last in state.notes:
                 kind, message = state.notes[last]
@@ -273,8 +282,10 @@ class FateReader:
 def _is_call(state: RunState, unit: int) -> bool:
     """Whether a unit is a call as people count them: no sleep of a script, no further turn of a model."""
     spec = state.spec_of(unit)
-    is_turn = spec.kind == "llm" and spec.is_successor and spec.maker >= 0
-    return state.kind_of(unit) in _CALLS and not is_turn and spec.tool != SLEEP["name"]
+    is_further = spec.is_successor and spec.maker >= 0
+    is_turn = spec.kind == "llm" and is_further
+    is_sleep = spec.tool == SLEEP["name"]
+    return state.kind_of(unit) in _CALLS and not is_turn and not is_sleep
 
 
 def _as_it_stands(state: RunState, unit: int) -> Fate:
@@ -325,7 +336,8 @@ def _what(spec: NodeSpec) -> str:
 
 
 def _tool(spec: NodeSpec) -> dict[str, Any]:
-    return {"tool": spec.tool, "writes": spec.effect == "write" and spec.kind in ("tool", "map")}
+    calls_tools = spec.kind in ("tool", "map")
+    return {"tool": spec.tool, "writes": spec.effect == "write" and calls_tools}
 
 
 def _most_important(fates: list[CallFate]) -> list[CallFate]:
@@ -338,4 +350,5 @@ def _most_important(fates: list[CallFate]) -> list[CallFate]:
         return not fate.writes, fate.fate in TAKEN, place
 
     order = sorted(range(len(fates)), key=importance)
-    return [fates[place] for place in sorted(order[:MAX_DRY_RUN_CALLS])]
+    kept = sorted(order[:MAX_DRY_RUN_CALLS])
+    return [fates[place] for place in kept]

@@ -33,9 +33,14 @@ def needs_default_models(plan: dict[str, Any]) -> bool:
     for node in nodes:
         if isinstance(node, dict):
             do = node.get("do", node)
-            works += do if isinstance(do, list) else [do]
+            if isinstance(do, list):
+                works += do
+            else:
+                works.append(do)
     for work in works:
-        if isinstance(work, dict) and work.get("kind") in ("llm", "program") and not work.get("model"):
+        if not isinstance(work, dict) or work.get("kind") not in ("llm", "program"):
+            continue
+        if not work.get("model"):
             return True
     return False
 
@@ -135,7 +140,8 @@ async def model_problems(read: Read, nodes: Sequence[Any], models: Mapping[str, 
             found = await ask(read, "models", script, _models_of(models))
         except Unreadable as error:
             found = [str(problem_of(error))]
-        problems += [f"{place}.script, {problem}" for problem in found]
+        for problem in found:
+            problems.append(f"{place}.script, {problem}")
     return problems
 
 

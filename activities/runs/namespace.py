@@ -33,7 +33,8 @@ class NamespaceAttributes:
         async with self._asking:
             if self._asked_at is None or time.monotonic() - self._asked_at > FRESH:
                 with suppress(RPCError):
-                    self._names, self._asked_at = await attributes_in(client), time.monotonic()
+                    self._names = await attributes_in(client)
+                    self._asked_at = time.monotonic()
             return self._names
 
 
@@ -46,4 +47,8 @@ async def attributes_in(client: Client) -> tuple[str, ...]:
 
 def usable(there: Mapping[str, int]) -> tuple[str, ...]:
     """Return those of ours that exist with the right type."""
-    return tuple(name for name, key in KEYS.items() if there.get(name) == key.indexed_value_type)
+    names: list[str] = []
+    for name, key in KEYS.items():
+        if there.get(name) == key.indexed_value_type:
+            names.append(name)
+    return tuple(names)

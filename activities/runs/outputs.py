@@ -45,7 +45,8 @@ class OutputReader:
         StoreUnavailable, and RPCError if the run does not answer.
         """
         try:
-            prefix = f"{client.namespace}/{await run_prefix_of(client, call.workflow, call.run_id)}"
+            run_prefix = await run_prefix_of(client, call.workflow, call.run_id)
+            prefix = f"{client.namespace}/{run_prefix}"
             places = await _places(client, call)
         except (WorkflowQueryFailedError, ValidationError, ForeignRun) as error:
             why = one_line(str(error), 300)
@@ -77,7 +78,9 @@ class OutputReader:
         """
         if place.error is not None:
             return place.error
-        called = f"the output of {format_name(name)}" if name else "the answer"
+        called = "the answer"
+        if name:
+            called = f"the output of {format_name(name)}"
         if not place.ref:
             return NodeError(type=NO_OUTPUT, message=f"{called} was not stored")
         try:
@@ -97,7 +100,9 @@ class OutputReader:
 def _masked(value: Any) -> tuple[bytes, bool]:
     body = encode(value, canonical=False)
     masked = mask(value, body.decode())
-    sent = body if masked is value else encode(masked, canonical=False)
+    if masked is value:
+        return body, False
+    sent = encode(masked, canonical=False)
     return sent, sent != body
 
 
@@ -107,7 +112,8 @@ class ForeignRun(Exception):
 
 async def _places(client: Client, call: OutputsCall) -> tuple[OutputPlace, ...]:
     run = client.get_workflow_handle(call.workflow, run_id=call.run_id or None)
-    places = OutputPlaces.model_validate(await run.query("outputs", {"nodes": list(call.nodes)})).places
+    answer = await run.query("outputs", {"nodes": list(call.nodes)})
+    places = OutputPlaces.model_validate(answer).places
     if len(places) != len(call.nodes):
         raise ForeignRun(f"it answers {len(places)} places for {len(call.nodes)} nodes")
     return places
@@ -127,7 +133,9 @@ async def run_prefix_of(client: Client, workflow: str, run_id: str = "") -> str:
         return began.first_execution_run_id
     above = await run_prefix_of(client, parent.workflow_id, parent.run_id)
     request = await client.data_converter.decode(began.input.payloads[:1])
-    prefix = request[0].get("run_prefix") if request and isinstance(request[0], dict) else None
+    prefix = None
+    if request and isinstance(request[0], dict):
+        prefix = request[0].get("run_prefix")
     if not isinstance(prefix, str) or not is_below(prefix, above):
         raise ForeignRun(f"the run above it, {parent.workflow_id}, has not recorded where they are")
     return prefix

@@ -21,7 +21,10 @@ def plan_forecast(plan: Plan, compiled: ExecutionPlan) -> str:
         parts.append(f"about ${dollars(cost):,.4f}")
     parts.append(f"about {duration_text(seconds)} along the longest path")
     writes = [spec.id for spec in compiled.specs if spec.effect == "write"]
-    parts.append(f"may write: {format_names(writes, _WRITES)}" if writes else "writes nothing")
+    if writes:
+        parts.append(f"may write: {format_names(writes, _WRITES)}")
+    else:
+        parts.append("writes nothing")
     return "forecast: " + "; ".join(parts)
 
 

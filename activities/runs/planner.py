@@ -137,7 +137,8 @@ class Planner:
         reader = _read(reply, LineReader(tools, writes=writes))
         problems = _problems(reply, reader)
         if not problems:
-            problems = await model_problems(self.read, reader.plan["nodes"], run_context.models)
+            nodes = reader.plan["nodes"]
+            problems = await model_problems(self.read, nodes, run_context.models)
         notes = self.models.notes(run_context.models.get("planner", ()))
         warnings = (*reader.warnings[:MAX_PLAN_WARNINGS], *notes, *told)
         return await self._planned(run_prefix, reply, reader.plan, problems=problems, warnings=warnings, **shown)
@@ -164,7 +165,8 @@ class Planner:
         """Return the stored text of a reply without thoughts, and what people see of it if the plan fails."""
         said = without_thoughts(wrote)
         text = await self.store.put(run_prefix, encode(said))
-        return {"text": text, "beginning": mask(one_line(said.strip() or wrote, MAX_BEGINNING_CHARACTERS))}
+        beginning = one_line(said.strip() or wrote, MAX_BEGINNING_CHARACTERS)
+        return {"text": text, "beginning": mask(beginning)}
 
     async def _program(
         self, reply: ModelReply, goal: str, tools: list[str], models: list[str]
@@ -186,7 +188,8 @@ class Planner:
         draft = await self.store.put(run_prefix, encode(plan))  # people read arguments as written
         planned = PlanResult(draft=draft, usage=reply.usage, problems=tuple(shown), **fields)
         if not problems:
-            await self.store.mark(run_prefix, plan_marker(draft), planned.model_dump_json().encode())
+            body = planned.model_dump_json().encode()
+            await self.store.mark(run_prefix, plan_marker(draft), body)
         return planned
 
     async def _known(self, run_prefix: str, run_context: str) -> PlanResult | None:
@@ -208,7 +211,8 @@ class Planner:
             known = await self._known(home, call.run_context)
             if known is not None:
                 for digest in filter(None, (known.draft, known.text)):
-                    await self.store.put(run_prefix, await self.store.get(home, digest))
+                    body = await self.store.get(home, digest)
+                    await self.store.put(run_prefix, body)
                 return known.model_copy(update={"usage": NO_USAGE})
         return None
 
@@ -223,8 +227,8 @@ class Planner:
         if isinstance(draft, dict):
             nodes = draft.get("nodes") or ()
         ids = [str(node.get("id")) for node in nodes if isinstance(node, dict)]
-        problems = (*call.problems, *await self._unused_edges(run_prefix, call, run_context, draft))
-        return planner.repair_messages(text, problems, ids)
+        unused = await self._unused_edges(run_prefix, call, run_context, draft)
+        return planner.repair_messages(text, (*call.problems, *unused), ids)
 
     async def _hints(self, run_prefix: str, call: PlanCall, run_context: RunContext) -> str:
         """Return what earlier runs of this tenant teach about plans for this goal; "" if nothing is known."""
@@ -237,7 +241,8 @@ class Planner:
         if self.models.plan_format == "program":  # the plans are lines, and would lead to another form
             return hints(known.table, run_context.catalogue, ())
         marks = await self.learned.marks(namespace)
-        return hints(known.table, run_context.catalogue, marks.words(run_context.goal, MAX_GOAL_WORDS))
+        words = marks.words(run_context.goal, MAX_GOAL_WORDS)
+        return hints(known.table, run_context.catalogue, words)
 
     async def _unused_edges(
         self, run_prefix: str, call: PlanCall, run_context: RunContext, draft: Any
@@ -251,9 +256,11 @@ class Planner:
             return ()
         if not doubtful_edges(plan):
             return ()
-        known = await self.learned.hints(run_prefix.rpartition("/")[0], call.tenant)
+        namespace = run_prefix.rpartition("/")[0]
+        known = await self.learned.hints(namespace, call.tenant)
         uses = uses_of(known.table, run_context.catalogue)
-        return tuple(map(str, unused_edges(plan, uses, run_context.tools)))[:MAX_PLAN_WARNINGS]
+        unused = unused_edges(plan, uses, run_context.tools)
+        return tuple(map(str, unused))[:MAX_PLAN_WARNINGS]
 
 
 def _with_own(own: Sequence[str | None], system: str) -> str:
@@ -265,7 +272,8 @@ def _facts(call: PlanCall, run_context: RunContext) -> list[str]:
     """Return what a planner is told of the run, in sentences."""
     facts: list[str] = []
     if call.today:
-        facts.append(f"Today is {date.fromisoformat(call.today):%a}, {call.today}.")
+        day = date.fromisoformat(call.today)
+        facts.append(f"Today is {day:%a}, {call.today}.")
     if run_context.docs:
         facts.append(f"The folder of documents is `{Path(run_context.docs).name}`.")
     if run_context.attached:
@@ -393,8 +401,10 @@ class PlanStreamer:
     async def add(self, nodes: list[dict[str, Any]]) -> None:
         """Take further nodes as the planner has written them; send when more of the plan may start."""
         run_context = self.call.run_context
-        page = await self.checker.begin(self.run_prefix, run_context, self._prefix, mask(nodes), self._plan)
+        masked = mask(nodes)
+        page = await self.checker.begin(self.run_prefix, run_context, self._prefix, masked, self._plan)
         if page is not None:
             self._sent += 1
             self._plan = page.plan
-            await self.send(PlanDraft(run=self.call.run, attempt=self.attempt, sequence=self._sent, page=page))
+            draft = PlanDraft(run=self.call.run, attempt=self.attempt, sequence=self._sent, page=page)
+            await self.send(draft)

@@ -74,7 +74,8 @@ class RunPreparer:
             rejected = CheckResult(problems=(str(error),))
 
         # Files are inputs of a plan; without one, they are shown with the goal.
-        attached = await Attachments(self.library, self.documents).keep(run_prefix, call)
+        attachments = Attachments(self.library, self.documents)
+        attached = await attachments.keep(run_prefix, call)
         inputs = dict(request.inputs)
         shown: Mapping[str, Media] = {}
         if plan is None:
@@ -99,7 +100,7 @@ class RunPreparer:
             absences=self.registry.absences,
             models={role: list(names) for role, names in models.items()},
             settings=self.models.settings(request.settings),
-            material=await self.library.adopt(run_prefix, request.material) if request.material else "",
+            material=await self._material(run_prefix, request),
             history=history,
             instructions=request.instructions,
             attached=tuple(shown.values()),
@@ -122,10 +123,15 @@ class RunPreparer:
             return PreparedRun(run_context=digest, planner=queues.llm_queue(model), streams=streams)
         if run_context.absences:
             _wait_for_tools_of(plan, call, run_context)
-        checked = await self.checker.check_draft(
-            Run(run_prefix, digest, run_context), plan, of_item=bool(request.draft)
-        )
+        run = Run(run_prefix, digest, run_context)
+        checked = await self.checker.check_draft(run, plan, of_item=bool(request.draft))
         return PreparedRun(run_context=digest, checked=checked)
+
+    async def _material(self, run_prefix: str, request: RunRequest) -> str:
+        """Return the digest of the material that a run is given, now among its own artifacts; "" without any."""
+        if not request.material:
+            return ""
+        return await self.library.adopt(run_prefix, request.material)
 
     def _unplannable(
         self, call: PrepareCall, attached: Mapping[str, Media], models: Mapping[Role, Sequence[str]]
@@ -209,8 +215,10 @@ def _wait_for(absent: dict[str, str]) -> None:
     the worker asks the server again by itself.
     """
     for name, reason in absent.items():
-        others = f" (and {len(absent) - 1} more)" if len(absent) > 1 else ""
-        raise McpUnavailable(f"the tool {name} is unavailable: {reason}{others}")
+        more = ""
+        if len(absent) > 1:
+            more = f" (and {len(absent) - 1} more)"
+        raise McpUnavailable(f"the tool {name} is unavailable: {reason}{more}")
 
 
 def _unpack(text: str) -> dict[str, Any]:

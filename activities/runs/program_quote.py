@@ -26,7 +26,8 @@ async def quote_in_plan(read: Read, node: ProgramNode, run_context: RunContext, 
     arguments = {name: _known(value, inputs) for name, value in node.arguments.items()}
     prices = _prices(node.script, run_context)
     try:
-        quoted = Quoted(*await ask(read, "quote", node.script, effects, prices, arguments))
+        answer = await ask(read, "quote", node.script, effects, prices, arguments)
+        quoted = Quoted(*answer)
     except Unreadable:
         quoted = Quoted("unknown", 0, 0, 0)
     if node.on_error != "fail":  # the program may end early, and the run goes on

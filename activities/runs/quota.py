@@ -1,6 +1,7 @@
 """Asks for the places of runs in the quota of a namespace, and tells which of its runs are over."""
 
 import asyncio
+import itertools
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
@@ -35,8 +36,11 @@ def quota_limits(text: str) -> QuotaLimits:
     with a sentence about the part that is wrong.
     """
     values: dict[str, int] = {}
-    for part in filter(None, (piece.strip() for piece in text.split(","))):
-        name, equals, value = (piece.strip() for piece in part.partition("="))
+    for piece in text.split(","):
+        part = piece.strip()
+        if not part:
+            continue
+        name, equals, value = map(str.strip, part.partition("="))
         if not equals or name not in _LIMITS:
             raise ValueError(f"{part[:60]!r}: is no part of a quota; write it like {EXAMPLE}")
         if _LIMITS[name] in values:
@@ -83,9 +87,13 @@ class QuotaRule:
             fixed["cost_usd"] = budget.cost_usd
         if not fixed:
             return ceilings
-        others = {name: getattr(ceilings, name, None) for name in Limits.model_fields}
+        limits: dict[str, Any] = {}
+        for name in Limits.model_fields:
+            value = fixed.get(name, getattr(ceilings, name, None))
+            if value is not None:
+                limits[name] = value
         # Each value comes from limits that were validated.
-        return Limits.model_construct(**{name: value for name, value in (others | fixed).items() if value is not None})
+        return Limits.model_construct(**limits)
 
     async def take(self, client: Client, call: PlaceCall) -> PlaceReply:
         """Ask for the place of a run. Safe to repeat. Raises RPCError, or an error of updates, if nobody answers."""
@@ -113,8 +121,11 @@ async def ended_runs(client: Client, call: QuotaRuns) -> EndedRuns:
         async with looks:
             return await _is_over(client, run, first_run)
 
-    answers = await asyncio.gather(*(look(first_run, run) for first_run, run in call.runs.items()))
-    ended = [first_run for first_run, is_over in zip(call.runs, answers, strict=True) if is_over]
+    answers = await asyncio.gather(*itertools.starmap(look, call.runs.items()))
+    ended: list[str] = []
+    for first_run, is_over in zip(call.runs, answers, strict=True):
+        if is_over:
+            ended.append(first_run)
     return EndedRuns(first_runs=tuple(ended))
 
 
@@ -134,5 +145,6 @@ def _request_of(call: PlaceCall) -> PlaceRequest:
     tokens = cost = None
     if call.budget is not None:
         tokens = call.budget.tokens
-        cost = micro_dollars(call.budget.cost_usd) if call.budget.cost_usd is not None else None
+        if call.budget.cost_usd is not None:
+            cost = micro_dollars(call.budget.cost_usd)
     return PlaceRequest(run=call.run, first_run=call.first_run, tokens=tokens, cost=cost)

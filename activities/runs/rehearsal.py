@@ -112,16 +112,21 @@ class Rehearsal:
                 self.has_ended = True
             if not isinstance(decision, Start):
                 continue
-            units = decision.units if decision.following < 0 else (*decision.units, decision.following)
+            units = decision.units
+            if decision.following >= 0:
+                units = (*units, decision.following)
             for unit in units:
                 begun = _Begun(unit, self.state.generation[unit], decision.asks)
-                is_advance = self.state.kind_of(unit) == "program"
-                (self._advances if is_advance else self._calls).append(begun)
+                if self.state.kind_of(unit) == "program":
+                    self._advances.append(begun)
+                else:
+                    self._calls.append(begun)
                 self.started[unit] = None
 
     async def _look_up(self, begun: _Begun) -> None:
         """Have a call end if its end is recorded. One that a person confirms first stays open all the same."""
-        unit, spec = begun.unit, self.state.spec_of(begun.unit)
+        unit = begun.unit
+        spec = self.state.spec_of(unit)
         if not self._is_wanted(begun):
             return
         call = self._node_call(unit, asks=begun.asks)
@@ -139,7 +144,8 @@ class Rehearsal:
             return
         self.found[unit] = reply
         if not (reply.more or spec.confirms):
-            self._take(NodeEnded(unit, begun.generation, outcome_of(reply), more=True))
+            ended = NodeEnded(unit, begun.generation, outcome_of(reply), more=True)
+            self._take(ended)
 
     async def _recorded_end(self, call: NodeCall) -> NodeReply | None:
         """Return the recorded end of a call. Raises TimeoutError for a write that may still be under way."""
@@ -157,11 +163,13 @@ class Rehearsal:
         self._take(InputsRead(unit))
         call = self._node_call(unit)
         assert isinstance(call, ProgramNodeCall)
-        call = call.model_copy(update={"repeats": state.sessions[unit].may_take_over, "left": self._left})
+        repeats = state.sessions[unit].may_take_over
+        call = call.model_copy(update={"repeats": repeats, "left": self._left})
         try:
             reply = await self._runner.advance_alone(call, call.nodes[0], call.refs, run_prefix=self.place.prefix)
         except _OF_SCRIPT as error:
-            self._take(NodeEnded(unit, begun.generation, failed_outcome(failure(error, final=True))))
+            outcome = failed_outcome(failure(error, final=True))
+            self._take(NodeEnded(unit, begun.generation, outcome))
             return
         ended = NodeEnded(unit, begun.generation, outcome_of(reply))
         if reply.page is None:
@@ -178,12 +186,16 @@ class Rehearsal:
             spec.locks = []
         names = [spec.id for spec in event.calls]
         self._take(event)
-        self.called |= {unit_called(state, program, name): None for name in names}
-        self.found |= {unit_called(state, program, name): reply for name, reply in ends}
+        for name in names:
+            self.called[unit_called(state, program, name)] = None
+        for name, reply in ends:
+            self.found[unit_called(state, program, name)] = reply
 
     def _node_call(self, unit: int, *, asks: bool = False) -> NodeCall:
         place = self.place
-        common: dict[str, Any] = {"origins": place.origins} if place.origins else {}
+        common: dict[str, Any] = {}
+        if place.origins:
+            common["origins"] = place.origins
         if place.epoch > 1:
             common["epoch"] = place.epoch
         plan = self.state.spec_of(unit).page or place.plan
@@ -191,7 +203,8 @@ class Rehearsal:
 
     def _is_wanted(self, begun: _Begun) -> bool:
         """Whether a unit still runs: it may have been given up since it was started."""
-        status, generation = self.state.status.get(begun.unit), self.state.generation.get(begun.unit)
+        status = self.state.status.get(begun.unit)
+        generation = self.state.generation.get(begun.unit)
         return status == RUNNING and generation == begun.generation
 
 
@@ -202,7 +215,9 @@ def _lift_limits(state: RunState) -> dict[str, int]:
     budget = state.budget
     left: dict[str, int] = {}
     if budget is not None:
-        left = {name: budget.left(name) for name in PAID if name in budget.limits}
+        for name in PAID:
+            if name in budget.limits:
+                left[name] = budget.left(name)
     state.budget = None
     state.rates = {}
     state.timings = Timings()

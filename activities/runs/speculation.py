@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from sennit.activities.storage.learned import LearnedStore
 from sennit.activities.storage.run_context import ArtifactReader
@@ -41,12 +41,15 @@ class SpeculationRule:
         """
         is_asked = request.speculate == "on"
         is_allowed = self.choice == "on" or (self.choice == "asked" and is_asked)
-        if not is_allowed or request.speculate == "off" or request.depth or request.origins:
+        if not is_allowed or request.speculate == "off":
+            return None
+        if request.depth or request.origins:
             return None
 
         # A run that asks for it has enough with what there is.
         least = 1 if is_asked else KNOWN_RUNS
-        known = await self.learned.hints(run_prefix.rpartition("/")[0], request.tenant)
+        namespace = run_prefix.rpartition("/")[0]
+        known = await self.learned.hints(namespace, request.tenant)
         is_known = known.table.runs >= least
         if not is_known and not is_asked:
             return None
@@ -62,6 +65,15 @@ class SpeculationRule:
         return Speculation(patterns=patterns, followers=tuple(followers), tools=tuple(tools))
 
 
+class _Pattern(NamedTuple):
+    """One call that usually follows another, and how its arguments are made from that."""
+
+    probability: float
+    first: str
+    second: str
+    mapping: str
+
+
 def early_tools_of(table: PatternTable, catalogue: Sequence[Mapping[str, Any]]) -> list[EarlyTool]:
     """Return the tools whose calls are worth making while the reply that asks for them still comes: those that only
     read, but for the ones of which it is known that they are fast. The slowest come first.
@@ -69,10 +81,12 @@ def early_tools_of(table: PatternTable, catalogue: Sequence[Mapping[str, Any]]) 
     keys = keys_of(catalogue)
     tools: list[EarlyTool] = []
     for entry in catalogue:
-        millis = _usual(table.tools.get(keys[entry["name"]]))
+        key = keys[entry["name"]]
+        millis = _usual(table.tools.get(key))
         is_fast = 0 < millis < SLOW_MILLIS
         if _is_read_early(entry) and not is_fast:
-            tools.append(EarlyTool(name=entry["name"], **_read_call(entry, millis)))
+            fields = _read_call(entry, millis)
+            tools.append(EarlyTool(name=entry["name"], **fields))
     tools.sort(key=lambda tool: (-tool.millis, tool.name))
     return tools[:MAX_EARLY_TOOLS]
 
@@ -87,24 +101,31 @@ def followers_of(
     """
     tools = {str(entry["name"]): entry for entry in catalogue}
     keys = keys_of(catalogue)
-    found: list[tuple[float, str, str, str]] = []
+    patterns: list[_Pattern] = []
     for first, second, row, seen in table.with_schemas(keys):
-        if first not in tools or second not in tools or seen.calls < least:
+        has_both = first in tools and second in tools
+        if not has_both or seen.calls < least:
             continue
         if not _is_read_early(tools[first]) or not _is_read_early(tools[second]):
             continue
         for mapping, probability in _likely(row, seen):
-            found.append((probability, first, second, mapping))
-    found.sort(key=lambda entry: (-entry[0], *entry[1:]))
+            patterns.append(_Pattern(probability, first, second, mapping))
+    patterns.sort(key=_by_probability)
 
     followers: list[Follower] = []
     mappings: list[str] = []
-    for probability, first, second, mapping in found[:MAX_FOLLOWERS]:
-        millis = _usual(table.tools.get(keys[second]))
+    for pattern in patterns[:MAX_FOLLOWERS]:
+        millis = _usual(table.tools.get(keys[pattern.second]))
         if millis >= SLOW_MILLIS:
-            followers.append(_follower(tools[second], first, len(mappings), probability, millis))
-            mappings.append(mapping)
+            entry = tools[pattern.second]
+            followers.append(_follower(entry, pattern, len(mappings), millis))
+            mappings.append(pattern.mapping)
     return followers, mappings
+
+
+def _by_probability(pattern: _Pattern) -> tuple[float, str, str, str]:
+    """Return the key that sorts the most probable pattern first, and equally probable ones by their texts."""
+    return -pattern.probability, pattern.first, pattern.second, pattern.mapping
 
 
 def _likely(row: PairRow, first: ToolRow) -> Iterator[tuple[str, float]]:
@@ -116,7 +137,8 @@ def _likely(row: PairRow, first: ToolRow) -> Iterator[tuple[str, float]]:
 
 
 def _is_read_early(entry: Mapping[str, Any]) -> bool:
-    has_folders = mentions_workspace(entry.get("schema")) or mentions_workspace(entry.get("output_schema"))
+    schemas = (entry.get("schema"), entry.get("output_schema"))
+    has_folders = any(map(mentions_workspace, schemas))
     return entry.get("effect") in ("pure", "read") and not has_folders
 
 
@@ -127,12 +149,12 @@ def _usual(row: ToolRow | None) -> int:
     return row.millis // row.calls
 
 
-def _follower(entry: Mapping[str, Any], first: str, place: int, probability: float, millis: int) -> Follower:
+def _follower(entry: Mapping[str, Any], pattern: _Pattern, place: int, millis: int) -> Follower:
     return Follower(
-        first=first,
-        second=str(entry["name"]),
+        first=pattern.first,
+        second=pattern.second,
         place=place,
-        probability=round(probability, 3),
+        probability=round(pattern.probability, 3),
         **_read_call(entry, millis),
     )
 
@@ -142,9 +164,10 @@ def _read_call(entry: Mapping[str, Any], millis: int) -> dict[str, Any]:
     fresh_for = FRESH_MILLIS
     if "fresh_for" in entry:
         fresh_for = round(1000 * entry["fresh_for"])
+    resource = str(entry.get("resource") or "")
     return {
         "millis": millis,
-        "kind": str(entry.get("resource") or "").partition(":")[0],
+        "kind": resource.partition(":")[0],
         "queue": entry["queue"],
         "timeout": round(1000 * entry["timeout"]),
         "fresh_for": fresh_for,

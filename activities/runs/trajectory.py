@@ -53,7 +53,9 @@ class RunNoter:
             log.info("run %s is not noted: %s", call.run, missing)
             return Noted()
         trajectory = await run.trajectory(marks)
-        values = run.conversation(trajectory) if self.keeps_values else None
+        values = None
+        if self.keeps_values:
+            values = run.conversation(trajectory)
         await self.learned.note(namespace, call.tenant, trajectory, values)
         return Noted(calls=len(trajectory.calls))
 
@@ -69,7 +71,11 @@ class _NotedRun:
         self.outputs: dict[int, Any] = {}
         self.arguments: dict[int, Any] = {}
         # Calls that Sennit makes for itself are no tools of the run.
-        self.calls = tuple(each for each in call.calls if self._name_of(each) is not None)
+        calls: list[CallEnded] = []
+        for ended in call.calls:
+            if self._name_of(ended) is not None:
+                calls.append(ended)
+        self.calls = tuple(calls)
 
     @classmethod
     async def load(cls, library: ArtifactReader, run_prefix: str, call: NoteCall) -> "_NotedRun":
@@ -77,7 +83,9 @@ class _NotedRun:
         context = await library.run_context(run_prefix, call.run_context)
         digests = [call.plan]
         digests += [ended.plan for ended in call.calls if ended.plan]
-        plans = {digest: await library.plan(run_prefix, digest) for digest in dict.fromkeys(digests)}
+        plans: dict[str, StoredPlan] = {}
+        for digest in dict.fromkeys(digests):
+            plans[digest] = await library.plan(run_prefix, digest)
         return cls(call, context, plans)
 
     def _plan_of(self, call: CallEnded) -> StoredPlan:
@@ -116,9 +124,11 @@ class _NotedRun:
             node = self._node_of(call)
             plan = self._plan_of(call)
             own = {"goal": plan.goal, "input": plan.inputs}
-            for name, digest in plan.materials.get(node.id, {}).items():
+            materials = plan.materials.get(node.id, {})
+            for name, digest in materials.items():
                 _, own[name] = await self._sized(library, run_prefix, digest)
-            self.arguments[number] = _bound(_written(self._work_of(call)), {**names, **own})
+            written = _written(self._work_of(call))
+            self.arguments[number] = _bound(written, {**names, **own})
             if call.ref and number < MAX_NOTED_OUTPUTS and room > 0:
                 stored, value = await self._sized(library, run_prefix, call.ref)
                 self.outputs[number] = value
@@ -198,13 +208,16 @@ class _NotedRun:
 
         Calls that waited for nothing of each other stand in one turn. `dependencies` are those of each call.
         """
-        messages: list[dict[str, Any]] = [{"role": "user", "content": mask(self._context.goal)}]
+        goal = {"role": "user", "content": mask(self._context.goal)}
+        messages: list[dict[str, Any]] = [goal]
         for layer in _layers(run.calls):
             tools = [number for number in layer if run.calls[number].kind == "tool"]
-            if tools:
-                asked = [self._asked(number) for number in tools]
-                messages.append({"role": "assistant", "content": None, "tool_calls": asked})
-                messages += [self._answered(number) for number in tools]
+            if not tools:
+                continue
+            asked = [self._asked(number) for number in tools]
+            messages.append({"role": "assistant", "content": None, "tool_calls": asked})
+            for number in tools:
+                messages.append(self._answered(number))
         answering = self._plans[self._call.plan].answering
         for number, call in enumerate(self.calls):
             if call.node == answering and number in self.outputs:
@@ -223,7 +236,11 @@ class _NotedRun:
 
     def _tools_used(self, run: Trajectory) -> list[dict[str, Any]]:
         used = {call.name for call in run.calls if call.kind == "tool"}
-        return [_function(entry) for entry in self._context.catalogue if entry["name"] in used]
+        functions: list[dict[str, Any]] = []
+        for entry in self._context.catalogue:
+            if entry["name"] in used:
+                functions.append(_function(entry))
+        return functions
 
     def _dependencies(self, run: Trajectory) -> dict[str, list[str]]:
         """Return for each call the calls that it waited for, by their nodes."""
@@ -279,7 +296,8 @@ def _layers(calls: Sequence[NotedCall]) -> list[list[int]]:
     depth: list[int] = []
     layers: list[list[int]] = []
     for number, call in enumerate(calls):
-        behind = [depth[earlier] for earlier in (*call.uses, *call.after)]
+        sources = (*call.uses, *call.after)
+        behind = [depth[earlier] for earlier in sources]
         depth.append(max(behind, default=-1) + 1)
         while len(layers) <= depth[number]:
             layers.append([])

@@ -19,7 +19,10 @@ _ESCAPES = {"&": "#amp;", '"': "#quot;", "<": "#lt;", ">": "#gt;", "#": "#35;", 
 
 def _what(node: Node) -> str:
     """Return what a node does, in a few words; a program says it at its top."""
-    return (isinstance(node, ProgramNode) and title_of(node.script)) or what_of(node)
+    title = ""
+    if isinstance(node, ProgramNode):
+        title = title_of(node.script)
+    return title or what_of(node)
 
 
 def sources_of(plan: Plan) -> list[list[int]]:
@@ -51,7 +54,8 @@ def svg(plan: Plan) -> str:
         if fallback:
             fallbacks = (index[fallback],)
         nodes.append(DrawnNode(node.id, plain(what, 60), fallbacks))
-        marks.append(Mark("planned", title=plain(f"{node.id} {what}", 200)))
+        title = plain(f"{node.id} {what}", 200)
+        marks.append(Mark("planned", title=title))
     diagram = Diagram(layout.arrange(sources_of(plan)), nodes, with_badges=False)
     return picture(diagram, marks, standalone=True)
 
@@ -73,7 +77,8 @@ def text_picture(plan: Plan, width: int) -> str:
             arrows = ""
             if names:
                 arrows = f"  <- {_some(names, max(width // 3, 12))}"
-            what = fit(_what(node), max(width - cell_len(head) - cell_len(arrows), 8))
+            room = width - cell_len(head) - cell_len(arrows)
+            what = fit(_what(node), max(room, 8))
             lines.append((head + what + arrows).rstrip())
     answer = dependencies.answer_of(plan)
     text = answer

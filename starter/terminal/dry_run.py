@@ -69,7 +69,8 @@ def _lines(calls: Sequence[CallFate], says: Mapping[Fate, str]) -> Iterator[str]
         if is_usual:
             usual += 1
         if not is_usual or usual <= MAX_FATE_LINES:
-            yield f"  {padded(says[call.fate], width)}  {call.node}  {one_line(call.what)}{_details(call)}"
+            fate = padded(says[call.fate], width)
+            yield f"  {fate}  {call.node}  {one_line(call.what)}{_details(call)}"
     if usual > MAX_FATE_LINES:
         yield f"  ... and {usual - MAX_FATE_LINES} more that are taken over"
 

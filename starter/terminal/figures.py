@@ -33,7 +33,8 @@ def figures_text(figures: Figures) -> str:
         if value is not None:
             lines.append("  " + _line(name, _written(field, value)))
     if figures.speculation is not None:
-        lines += [f"  {line}" for line in _early_lines(figures.speculation)]
+        for line in _early_lines(figures.speculation):
+            lines.append(f"  {line}")
     for queue, millis in figures.busy_ms.items():
         name = f"busy on {one_line(queue)}"
         lines.append("  " + _line(name, duration_text(millis)))

@@ -93,7 +93,9 @@ class Follower:
             upcoming = asyncio.ensure_future(anext(views, None))
             try:
                 while True:
-                    waiting = {upcoming, *([self._asking] if self._asking else [])}
+                    waiting: set[asyncio.Future[Any]] = {upcoming}
+                    if self._asking is not None:
+                        waiting.add(self._asking)
                     await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
                     if self._asking is not None and self._asking.done():
                         answered, self._asking, self._asked = await self._asking, None, None

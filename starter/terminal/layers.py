@@ -103,7 +103,9 @@ def bands_of(nodes: Sequence[NodeView], room: int) -> list[Band]:
     fails, waits or runs may share one. Nodes that failed, then those that wait, then those that run are listed below
     the bars as far as there is room.
     """
-    bands = [_band(name, name, members) for name, members in _sections(nodes)]
+    bands: list[Band] = []
+    for name, members in _sections(nodes):
+        bands.append(_band(name, name, members))
     if len(nodes) <= room:
         return bands
     # Too many: quiet neighbours share a band, and if that is not enough, all that find no room share the last one.

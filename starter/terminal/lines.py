@@ -28,7 +28,10 @@ MANY_ITEMS = 20
 
 def announce(run: Run[Any], terminal: Terminal) -> None:
     """Say which run this is and where the web UI shows it."""
-    terminal.say(f"run {run.id}" + (" (joined; it was already started)" if run.joined else ""), "bold")
+    text = f"run {run.id}"
+    if run.joined:
+        text += " (joined; it was already started)"
+    terminal.say(text, "bold")
     if run.ui_url:
         terminal.say(f"ui  {run.ui_url}", "dim")
 
@@ -45,10 +48,15 @@ class Changes:
 
         Each has the longest summary seen: that of a report may be cut.
         """
-        return [self._with_summary(node) for node in nodes if self._is_new(node)]
+        changed: list[NodeLine] = []
+        for node in nodes:
+            if self._is_new(node):
+                changed.append(self._with_summary(node))
+        return changed
 
     def _is_new(self, node: NodeLine) -> bool:
-        self._summaries[node.id] = max(self._summaries.get(node.id, ""), node.summary, key=len)
+        known_summary = self._summaries.get(node.id, "")
+        self._summaries[node.id] = max(known_summary, node.summary, key=len)
         now = (node.status, node.attempts, node.error)
         before = self._known.get(node.id, ("pending", 0, None))
         self._known[node.id] = now
@@ -81,13 +89,18 @@ class Lines:
         self._show_changes(view.nodes)
 
     def _show_changes(self, nodes: Sequence[NodeLine]) -> None:
-        self._items = Counter(node.id.partition("[")[0] for node in nodes if "[" in node.id)
+        self._items = Counter()
+        for node in nodes:
+            map_id, item, _ = node.id.partition("[")
+            if item:
+                self._items[map_id] += 1
         for node in self._changes.since(nodes):
             self._show_node(node)
 
     def _show_node(self, node: NodeLine) -> None:
         map_id, item, _ = node.id.partition("[")
-        if item and self._items[map_id] > MANY_ITEMS and node.attempts <= 1 and node.status in ("running", "succeeded"):
+        goes_well = node.attempts <= 1 and node.status in ("running", "succeeded")
+        if item and goes_well and self._items[map_id] > MANY_ITEMS:
             return
         if self._held is not None:
             self._held.append(node)

@@ -151,11 +151,14 @@ class LiveTable:
             took = time.time() - self._began
         status = status_text(view)
         facts = (counts_text(view.counts), duration_text(took * 1000), usage_text(view.usage))
-        figures = fit("· " + " · ".join(filter(None, facts)), width - len(status) - 1)
+        room_of_figures = width - len(status) - 1
+        figures = fit("· " + " · ".join(filter(None, facts)), room_of_figures)
         head = Text.assemble((status, _RUN_STYLES.get(view.status, "bold")), f" {figures}")
 
         # The nodes get the room that is left below: a command that a person must copy may take several lines.
-        below = [Text(line, style) for line, style in self._waiting_lines(view, width)]
+        below: list[Text] = []
+        for text, style in self._waiting_lines(view, width):
+            below.append(Text(text, style))
         below += self._text_lines(view, width)
         taken = 0
         for line in below:
@@ -293,7 +296,8 @@ def _final_view(report: RunReport, last: RunView | None) -> RunView:
                 # Only the view has the summary of an item of a map.
                 node = node.model_copy(update=line.model_dump(exclude={"summary"}))
             nodes.append(node)
-    nodes += [NodeView(**line.model_dump()) for line in in_report.values()]
+    for line in in_report.values():
+        nodes.append(NodeView(**line.model_dump()))
     return RunView(
         id=report.id,
         run_id=report.run_id,

@@ -117,13 +117,15 @@ def decision(item: BlockedOn, line: str) -> tuple[str, dict[str, Any]]:
     if item.update == "answer":
         if not text:
             raise Refused("an answer is needed; Ctrl-D leaves the run waiting")
-        return "answer", {"node": item.node, "value": value_of(text, item.example.get("value"))}
+        value = value_of(text, item.example.get("value"))
+        return "answer", {"node": item.node, "value": value}
 
     # A word may be shortened to its first letter.
     typed_word, _, reason = text.partition(" ")
     update = None
     words: list[str] = []
-    for word, meaning in _CHOICES.get(item.update, _CHOICES["retry_node"]).items():
+    choices = _CHOICES.get(item.update, _CHOICES["retry_node"])
+    for word, meaning in choices.items():
         if meaning == "skip_node" and not item.node:
             continue  # the run waits as a whole: there is nothing to skip
         words.append(word[0])

@@ -63,7 +63,8 @@ def usage_text(usage: UsageReport) -> str:
     if not usage.calls and not usage.input_tokens and not usage.output_tokens:
         return ""
     calls = "model call" if usage.calls == 1 else "model calls"
-    text = f"{usage.calls} {calls}, {usage.input_tokens + usage.output_tokens:,} tokens"
+    tokens = usage.input_tokens + usage.output_tokens
+    text = f"{usage.calls} {calls}, {tokens:,} tokens"
     if usage.cached_tokens:
         text += f" ({usage.cached_tokens:,} from a cache)"
     if usage.cost_usd:
@@ -123,7 +124,9 @@ def node_line(node: NodeLine, width: int, id_width: int = 8) -> str:
         tries = f"x{node.attempts}"
     head = f"{padded(one_line(node.id), id_width)} {node.status:<9} {time:>9} {tries:<3} "
     figures = _figures_of(node)
-    return (head + fit_label(f"{figures}{label(node)}", max(width - cell_len(head), 8))).rstrip()
+    room = max(width - cell_len(head), 8)
+    line = head + fit_label(f"{figures}{label(node)}", room)
+    return line.rstrip()
 
 
 def _figures_of(node: NodeLine) -> str:
@@ -135,7 +138,9 @@ def _figures_of(node: NodeLine) -> str:
         parts.append(f"{node.tokens:,} tokens")
     if node.cost_usd:
         parts.append(f"${node.cost_usd:.4f}")
-    return f"{', '.join(parts)} · " if parts else ""
+    if not parts:
+        return ""
+    return f"{', '.join(parts)} · "
 
 
 def node_sentence(node: NodeLine, width: int) -> str:
@@ -144,7 +149,8 @@ def node_sentence(node: NodeLine, width: int) -> str:
     head = f"{one_line(node.id)} {_said_of(node, what)}"
     if node.status == "waiting" or what == node.kind:
         return fit(head, width)
-    return f"{head}: {fit_label(what, max(width - cell_len(head) - 2, 8))}"
+    room = max(width - cell_len(head) - 2, 8)
+    return f"{head}: {fit_label(what, room)}"
 
 
 def _said_of(node: NodeLine, what: str) -> str:
@@ -251,9 +257,11 @@ def closing_lines(report: RunReport) -> list[str]:
     counts = ""
     if report.counts:
         counts = counts_text(report.counts)
-    lines = [" · ".join(filter(None, [report.status, counts, usage_text(report.usage)]))]
+    facts = [report.status, counts, usage_text(report.usage)]
+    lines = [" · ".join(filter(None, facts))]
     problem = report.problem or ""
-    lines += [f"  {line}" for line in clean(problem).splitlines()[:_MOST_PROBLEM_LINES]]
+    for line in clean(problem).splitlines()[:_MOST_PROBLEM_LINES]:
+        lines.append(f"  {line}")
     lines += write_lines(report.writes)
 
     # Why each node has failed, where the problem does not say so already.
@@ -263,14 +271,16 @@ def closing_lines(report: RunReport) -> list[str]:
         if node.status == "failed" and not is_said:
             failed.append(node)
     for node in failed[:_MOST_FAILED]:
-        lines.append(f"  {one_line(node.id)} failed: {one_line(node.error or 'no reason given')}")
+        reason = one_line(node.error or "no reason given")
+        lines.append(f"  {one_line(node.id)} failed: {reason}")
     if len(failed) > _MOST_FAILED:
         lines.append(f"  and {len(failed) - _MOST_FAILED} more failed")
     if report.nodes_left_out:
         lines.append(f"  {report.nodes_left_out:,} nodes are not in the report because it would be too long")
 
     lines += log_lines(report.log)
-    lines += [f"  warning: {one_line(warning)}" for warning in report.warnings]
+    for warning in report.warnings:
+        lines.append(f"  warning: {one_line(warning)}")
     return lines
 
 
@@ -296,7 +306,8 @@ def write_lines(writes: Sequence[WriteLine]) -> list[str]:
 
 def view_text(view: RunView, width: int, flags: str = "", *, failed: bool = False) -> str:
     """Return a run that goes on: state, goal, its nodes, or the `failed` alone, and what it waits for."""
-    figures = " · ".join(filter(None, [counts_text(view.counts), usage_text(view.usage)]))
+    facts = [counts_text(view.counts), usage_text(view.usage)]
+    figures = " · ".join(filter(None, facts))
     heads = [
         (f"{one_line(view.id)}  {status_text(view)}  ", figures),
         ("goal  ", view.goal),
@@ -315,7 +326,8 @@ def view_text(view: RunView, width: int, flags: str = "", *, failed: bool = Fals
     lines += write_lines(view.writes)
     for item in view.blocked:
         lines += blocked_lines(item, flags)
-    lines += [f"warning: {one_line(warning)}" for warning in view.warnings]
+    for warning in view.warnings:
+        lines.append(f"warning: {one_line(warning)}")
     return "\n".join(lines)
 
 
@@ -343,7 +355,8 @@ def _node_lines(nodes: Sequence[NodeLine], width: int, *, failed: bool = False) 
     if failed or not in_groups:
         return _listed(shown, width, id_width(shown))
 
-    bands = bands_of([_as_view(node) for node in shown], MAX_NODE_LINES)
+    views = [_as_view(node) for node in shown]
+    bands = bands_of(views, MAX_NODE_LINES)
     gutter = 0
     listed: list[NodeLine] = []
     for band in bands:
@@ -412,4 +425,7 @@ def with_nodes(report: RunReport, view: RunView) -> RunReport:
 
 def _nodes_of(view: RunView) -> tuple[NodeLine, ...]:
     keep = set(NodeLine.model_fields)
-    return tuple(NodeLine(**node.model_dump(include=keep)) for node in view.nodes)
+    lines: list[NodeLine] = []
+    for node in view.nodes:
+        lines.append(NodeLine(**node.model_dump(include=keep)))
+    return tuple(lines)

@@ -30,7 +30,8 @@ def script_text(view: ScriptView, width: int | None = None) -> str:
     for number, text in enumerate(source, 1):
         cells = called.pop(number, _NOTHING)
         rows.append((str(number), *cells, text))
-    rows += [("", *cells, "(in lines that are not known)") for cells in called.values()]
+    for cells in called.values():
+        rows.append(("", *cells, "(in lines that are not known)"))
 
     widths = [_width(rows, column) for column in range(_NUMBERS + 1)]
     lines: list[str] = []

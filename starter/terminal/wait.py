@@ -44,7 +44,9 @@ async def wait_for_run(run: Run[Any], terminal: Terminal, *, wait: bool = False,
     if isinstance(screen, LiveTable):
         following = _with_texts(run, screen, following)
     try:
-        outcome = await (with_events(run, terminal, following) if terminal.output == "jsonl" else following)
+        if terminal.output == "jsonl":
+            following = with_events(run, terminal, following)
+        outcome = await following
     except (asyncio.CancelledError, SennitError):
         screen.close()
         terminal.notice(hints(run, terminal))
