@@ -188,7 +188,9 @@ class _Reader:
         if name in ("tuple", "Tuple") and parts and not isinstance(parts[-1], ast.Constant):
             read = list(map(self._read, parts))
             one = read[0]
-            if any(part != one for part in read):
+            # The schemas of classes are not written yet, and all look alike: the types tell whether they differ.
+            texts = list(map(ast.unparse, parts))
+            if texts.count(texts[0]) < len(texts):
                 one = _either(*read)
             return {"type": "array", "items": one, "minItems": len(read), "maxItems": len(read)}
         if name in _LISTS and parts:
@@ -271,7 +273,8 @@ def _literal(tree: ast.expr) -> Any:
             number = ...
     if number is None or isinstance(number, str):
         return number
-    if isinstance(number, int | float) and math.isfinite(number):
+    # An int may be too large to be tested as a float.
+    if isinstance(number, int) or (isinstance(number, float) and math.isfinite(number)):
         return number
     raise ValueError(f"schema: Literal[{ast.unparse(tree)[:40]}] is no JSON; write texts, numbers, true and false")
 

@@ -42,6 +42,7 @@ POINT = {
         ("int | str | None", {"anyOf": [{"type": "integer"}, {"type": "string"}, {"type": "null"}]}),
         ("typing.Optional[bool]", {"anyOf": [{"type": "boolean"}, {"type": "null"}]}),
         ("Literal['yes', 'no']", {"enum": ["yes", "no"]}),
+        (f"Literal[{10**400}]", {"enum": [10**400]}),
         (["str"], {"type": "array", "items": {"type": "string"}}),
         (["yes", "no", None], {"enum": ["yes", "no", None]}),
         ("Point", POINT),
@@ -74,6 +75,14 @@ POINT = {
 )  # fmt: skip
 def test_a_type_becomes_a_schema(written: Any, schema: Any) -> None:
     assert schema_of(written, classes_of(SCRIPT)) == schema
+
+
+def test_a_tuple_of_two_classes_takes_both() -> None:
+    classes = {"A": [("a", "int", False)], "B": [("b", "int", False)]}
+    found = schema_of("tuple[A, B]", classes)
+    assert list(violations([{"a": 1}, {"b": 2}], found)) == []
+    assert list(violations([{"a": 1}, {"c": 2}], found)) != []
+    assert schema_of("tuple[A, Any]", classes)["items"]["anyOf"][1] == {}
 
 
 def test_a_class_that_is_named_again_is_written_once() -> None:

@@ -331,7 +331,7 @@ class _Check(Uses):
         if word == "task":
             return False
         if word == "pipeline":
-            return argument is call.args[0]
+            return bool(call.args) and argument is call.args[0]
         return word != "" or self._tool(call.func) != ""
 
     def _await(self, node: ast.Await) -> Found:

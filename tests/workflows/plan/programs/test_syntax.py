@@ -143,6 +143,7 @@ IN_MAIN = [
     ("task()", "function", "write the name of an `async def`"),
     ("task(look, 1)", "argument", "`task` takes arguments by name"),
     ("return await pipeline([1], plain)", "function", "`plain` is no `async def`"),
+    ("return await pipeline(items=look)", "argument", "`pipeline`"),
     ("return await pipeline([1], lambda x: x)", "function", "write the name of an `async def`"),
 ]
 
