@@ -31,7 +31,7 @@ with workflow.unsafe.imports_passed_through():
     from sennit.workflows.plan.scheduling.events import CostCharged, PlanRejected
     from sennit.workflows.plan.scheduling.snapshot import dump
     from sennit.workflows.plan.scheduling.termination import any_unknown
-    from sennit.workflows.run.engine import Engine, start_engine
+    from sennit.workflows.run.engine import Engine
     from sennit.workflows.run.noting import note_run
     from sennit.workflows.run.outage import Outage
     from sennit.workflows.run.place import RunPlace
@@ -39,6 +39,7 @@ with workflow.unsafe.imports_passed_through():
     from sennit.workflows.run.queries import QueryHandlers
     from sennit.workflows.run.search_attributes import blocker
     from sennit.workflows.run.setup import RunSetup, parse_input, raise_if_invalid, run_prefix_of, with_usage
+    from sennit.workflows.run.start import start_engine
     from sennit.workflows.run.subagent_status import FIRST_EVENTS, SubagentStatus
     from sennit.workflows.run.task_order import last_in_this_task
     from sennit.workflows.run.timer import milliseconds

@@ -19,7 +19,7 @@ from sennit.activities.nodes.effect_ledger import EffectLedger, Write, no_outcom
 from sennit.activities.nodes.error_mapping import NodeTimeout, kind_of, message_of
 from sennit.activities.nodes.group import failed_reply
 from sennit.activities.nodes.in_flight import finish
-from sennit.activities.nodes.item_runs import apart, folder_request, item_output, item_request, take_workspaces
+from sennit.activities.nodes.item_runs import apart, item_output, take_workspaces
 from sennit.activities.nodes.origins import Origins, subagent_ledger
 from sennit.activities.nodes.pace import turn
 from sennit.activities.nodes.questions import question_of, unapproved, unapproved_program
@@ -39,7 +39,7 @@ from sennit.activities.nodes.rulings import Rulings
 from sennit.activities.nodes.server_time import millis_now
 from sennit.activities.nodes.short_calls import ProgramRunner
 from sennit.activities.nodes.spending import Spending
-from sennit.activities.prompts.outputs import bind_goal, refers_to_goal
+from sennit.activities.nodes.subagent_request import subagent_request
 from sennit.activities.storage.artifacts import ArtifactStore, digest_of, reference_to
 from sennit.activities.storage.documents import DocumentRule
 from sennit.activities.storage.media import with_media_kept
@@ -522,7 +522,6 @@ class NodeRunner:
         return request, subagent_ledger(context).run_prefix
 
     async def _bound(self, context: NodeContext) -> SubagentRequest:
-        run_prefix, call = context.run_prefix, context.call
         agent = context.work
         assert isinstance(agent, AgentCall)
         await self.origins.begin(context)
@@ -532,39 +531,10 @@ class NodeRunner:
         if taken is not None:
             return SubagentRequest(taken=taken)
         origins = await self.origins.of_subagent(context)
-        await EffectLedger(self.store, run_prefix, no_outcome).note_subagent(subagent_ledger(context))
+        ledger = EffectLedger(self.store, context.run_prefix, no_outcome)
+        await ledger.note_subagent(subagent_ledger(context))
         await context.binder.load(context.unit)
-        run_context = await self.library.run_context(run_prefix, context.checked.run_context)
-
-        # An item of a map that runs apart has a plan of its own, and the tools of the run.
-        item = apart(context.checked, context.unit)
-        allowed = [entry["name"] for entry in run_context.catalogue]
-        if item is not None:
-            request = await item_request(self.library, context, item)
-        else:
-            if agent.tools is not None:
-                allowed = [name for name in allowed if name in agent.tools]
-            goal, material = bind_goal(agent.goal, context.binder.lookup)
-            if refers_to_goal(agent.goal):
-                above = await self.library.material(run_prefix, run_context)
-                material = {**above, **material}
-            request = {"goal": goal}
-            if material:
-                digest = await self.library.put(run_prefix, material)
-                request["material"] = f"{call.run}/{digest}"
-            if agent.workspace is not None:
-                request |= await folder_request(self.library, context, agent, goal, allowed)
-
-        request["tools"] = allowed
-        request["docs"] = run_context.docs
-        request["approval"] = run_context.approval
-        request["budget"] = None
-        if agent.budget:
-            request["budget"] = agent.budget.model_dump(mode="json", exclude_none=True)
-        request["on_failure"] = "partial"
-        instructions = list(filter(None, (run_context.instructions, agent.instructions)))
-        if instructions:
-            request["instructions"] = "\n\n".join(instructions)
+        request = await subagent_request(self.library, context, agent)
         if origins:
             request["origins"] = origins
         return SubagentRequest(request=request)

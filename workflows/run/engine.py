@@ -19,16 +19,15 @@ from sennit.workflows.limits import MAX_KEPT_REPLIES, MAX_RUN_WARNINGS
 from sennit.workflows.messages.contracts import AskedCall, CheckResult, LedgerLine, NodeReply, PlanPage, ProgramPage
 from sennit.workflows.messages.ends import CallEnd
 from sennit.workflows.messages.message import message_in
-from sennit.workflows.messages.request import ContinuedState, RunRequest, has_plan
+from sennit.workflows.messages.request import RunRequest
 from sennit.workflows.messages.result import RunStatus, WriteLine
 from sennit.workflows.messages.updates import Finish, Update
 from sennit.workflows.messages.views import SubagentView
 from sennit.workflows.plan.compile.graph import Graph
 from sennit.workflows.plan.digests import digest_in
 from sennit.workflows.plan.figures.speculated import Speculated
-from sennit.workflows.plan.fusion.rules import Timings
 from sennit.workflows.plan.language.limits import NO_USAGE, Limits
-from sennit.workflows.plan.limits import FEWER_AGENTS_BELOW, MAX_MAPPED_AGENTS, MAX_UNITS
+from sennit.workflows.plan.limits import MAX_UNITS
 from sennit.workflows.plan.scheduling.call_names import unit_called
 from sennit.workflows.plan.scheduling.events import (
     BudgetRaised,
@@ -55,7 +54,6 @@ from sennit.workflows.plan.scheduling.events import (
     Written,
 )
 from sennit.workflows.plan.scheduling.programs import known_as, log_name
-from sennit.workflows.plan.scheduling.snapshot import load
 from sennit.workflows.plan.scheduling.state import RUNNING, RunState
 from sennit.workflows.plan.scheduling.step import step, unit_of
 from sennit.workflows.plan.scheduling.termination import is_asleep
@@ -81,10 +79,6 @@ LAST_WORDS = timedelta(seconds=5)
 
 FIRST_LEDGER_PAUSE, LAST_LEDGER_PAUSE = timedelta(seconds=1), timedelta(seconds=30)
 """Between two looks at the ledger of effects, while a write is in flight that the run does not wait for."""
-
-REPLANS_ARE_NOT_ASKED_ABOUT = (
-    "`approve_replans_above` is not a setting any more, so nobody was asked about replans; bound them with `budget`"
-)
 
 
 class Engine:
@@ -726,55 +720,3 @@ def _by_node(graph: Graph, fields: Mapping[str, Mapping[str, JsonValue]]) -> dic
 def _written(line: LedgerLine) -> Written:
     """Return a write as the scheduler takes it."""
     return Written(line.node, line.call, line.generation, line.status, line.below)
-
-
-def start_engine(
-    request: RunRequest,
-    checked: CheckResult,
-    setup: RunSetup,
-    subagents: SubagentStatus,
-    changed: Callable[[], None],
-    journal: Journal,
-    *,
-    more: bool = False,
-    carry: ContinuedState | None = None,
-) -> Engine:
-    """Return an engine that has started on a plan, or that goes on from where the last run of the chain has stopped."""
-    graph = graph_of(checked.execution_plan)
-    parts = (setup, subagents, checked.plan, changed, journal)
-    if carry is not None:
-        state = load(graph, carry.snapshot)
-        journal.restore(state)
-        engine = Engine(state, *parts, epoch=carry.epoch, has_grown=bool(carry.execution_plan))
-        engine.dispatcher.replans = carry.replans
-        engine.warnings = dict.fromkeys(carry.warnings)
-        engine.log = RunLog(carry.log, carry.log_cut)
-        engine.follow(request)
-        engine.speculate(setup.speculation, carry.speculated)
-        engine.post(TimeAdvanced())
-        return engine
-    fuse = request.fuse or graph.execution_plan.fuse
-    state = RunState(
-        graph,
-        window=request.window,
-        park_for=round(request.park_for * 1000),
-        on_failure=request.on_failure,
-        rates=setup.rates,
-        forks=bool(request.origins),
-        in_flight=request.in_flight,
-        most_agents=MAX_MAPPED_AGENTS // FEWER_AGENTS_BELOW**request.depth,
-        timings=Timings(fuse, setup.workers, setup.timings),
-    )
-    engine = Engine(state, *parts)
-    if not has_plan(request):
-        engine.dispatcher.replans = request.max_replans
-    engine.follow(request)
-    engine.speculate(setup.speculation)
-    if request.approve_replans_above is not None:
-        engine.warnings[REPLANS_ARE_NOT_ASKED_ABOUT] = None
-    engine.warnings.update(dict.fromkeys(setup.bounds))
-    if setup.budget is not None:
-        engine.limit(setup.budget, setup.ceilings)
-        engine.post(CostCharged(setup.spent))
-    engine.begin(checked, more=more)
-    return engine
