@@ -34,6 +34,9 @@ from sennit.workflows.plan.scheduling.state import (
     RunState,
 )
 
+_OVER = (*ENDED, BLOCKED)
+"""The statuses of an item for which its map does not wait any more."""
+
 
 def admit(state: RunState, node: int) -> None:
     """Decide the condition of a node whose dependencies have all succeeded, and let it enter."""
@@ -52,9 +55,13 @@ def admit(state: RunState, node: int) -> None:
 
 def may_open(state: RunState, node: int) -> bool:
     """Whether all that a node waits for is there; the map behind whose items it runs need only be open."""
+    if state.status[node] != PENDING:
+        return False
+    missing = state.open_deps[node]
     source = state.graph.specs[node].source
-    is_open = source in state.items and live(state.status[source])
-    return state.status[node] == PENDING and state.open_deps[node] == is_open
+    if source in state.items and live(state.status[source]):
+        missing -= 1
+    return missing == 0
 
 
 def enter(state: RunState, node: int, spec: NodeSpec) -> None:
@@ -64,7 +71,8 @@ def enter(state: RunState, node: int, spec: NodeSpec) -> None:
     sleep of a program starts when it is over.
     """
     if spec.expires:
-        state.deadlines.setdefault(CALLS - node, state.now + spec.expires)
+        expires_at = state.now + spec.expires
+        state.deadlines.setdefault(CALLS - node, expires_at)
     if spec.inputs:
         state.awaiting_inputs[node] = True
         if spec.of_items:
@@ -87,9 +95,13 @@ def enter(state: RunState, node: int, spec: NodeSpec) -> None:
 def asks(state: RunState, unit: int) -> bool:
     """Whether a unit asks a person before it does anything: a gate, and a write that nobody has approved."""
     spec = state.spec_of(unit)
-    if spec.kind == "gate" or unit in state.answers:
-        return unit not in state.answers
-    return spec.approval and unit not in state.approved and (spec.kind != "map" or state.is_item(unit))
+    if unit in state.answers:
+        return False
+    if spec.kind == "gate":
+        return True
+    if spec.kind == "map" and not state.is_item(unit):  # its items ask
+        return False
+    return spec.approval and unit not in state.approved
 
 
 def waiting_in(state: RunState, unit: int) -> list[int]:
@@ -98,21 +110,22 @@ def waiting_in(state: RunState, unit: int) -> list[int]:
     """
     if state.status[unit] == WAITING:
         return [unit]
-    inside = list(state.items.get(unit, ()))
+    members = list(state.items.get(unit, ()))
     if unit in state.sessions:
-        inside += state.sessions[unit].waits
+        members += state.sessions[unit].waits
     turn = state.spec_of(unit).successor
     while turn >= 0 and state.status[unit] == DELEGATED:
-        inside += state.graph.calls_before(turn)
+        members += state.graph.calls_before(turn)
         turn = state.graph.specs[turn].successor
-    return [each for each in inside if state.status[each] == WAITING]
+    return [member for member in members if state.status[member] == WAITING]
 
 
 def decide_write(state: RunState, unit: int, event: ApprovalDecided) -> None:
     """A person has approved what a unit wants to write, or rejected it."""
     asked = state.questions[unit]
     if event.approved:
-        state.approved[unit] = Approval(asked.digest, asked.target, event.args, event.by)
+        approval = Approval(asked.digest, asked.target, event.args, event.by)
+        state.approved[unit] = approval
         go_on(state, unit)
         return
     state.approved.pop(unit, None)
@@ -132,18 +145,29 @@ def go_on(state: RunState, unit: int) -> None:
 
 def token_of(state: RunState, units: list[int]) -> str:
     """Return what a person names to approve what these units ask, all of it and nothing else."""
-    tokens = [state.questions[unit].token() for unit in units if unit in state.questions]
+    tokens: list[str] = []
+    for unit in units:
+        if unit in state.questions:
+            tokens.append(state.questions[unit].token())
     if len(tokens) == 1:
         return tokens[0]
-    return hashlib.sha256(" ".join(tokens).encode()).hexdigest()[:TOKEN_CHARACTERS]
+    digest = hashlib.sha256(" ".join(tokens).encode())
+    return digest.hexdigest()[:TOKEN_CHARACTERS]
 
 
 def clock(state: RunState, node: int) -> None:
     """Set the deadlines of the joins that read this node. They count from the first input that starts or waits."""
     for join in state.graph.timed[node]:
-        open_still = state.status[join] in (PENDING, BLOCKED) and not state.queued[join]
-        if open_still and join not in state.deadlines and not state.past_deadline.get(join):
-            state.deadlines[join] = state.now + state.graph.specs[join].deadline
+        if not _is_undecided(state, join):
+            continue
+        if join not in state.deadlines and not state.past_deadline.get(join):
+            deadline = state.graph.specs[join].deadline
+            state.deadlines[join] = state.now + deadline
+
+
+def _is_undecided(state: RunState, join: int) -> bool:
+    """Whether a join, or the sleep of a program, has not ended, so that its deadline still matters."""
+    return state.status[join] in (PENDING, BLOCKED) and not state.queued[join]
 
 
 def expire(state: RunState, join: int) -> None:
@@ -153,12 +177,13 @@ def expire(state: RunState, join: int) -> None:
     if join <= CALLS:
         cancellation.expire(state, CALLS - join)
         return
-    if state.status[join] in (PENDING, BLOCKED) and not state.queued[join]:
-        state.past_deadline[join] = True
-        if state.graph.specs[join].kind == "tool":
-            ready.queue(state, join)
-        if state.awaiting_inputs[join]:
-            consider(state, join)
+    if not _is_undecided(state, join):
+        return
+    state.past_deadline[join] = True
+    if state.graph.specs[join].kind == "tool":
+        ready.queue(state, join)
+    if state.awaiting_inputs[join]:
+        consider(state, join)
 
 
 def consider(state: RunState, join: int) -> None:
@@ -170,22 +195,26 @@ def consider(state: RunState, join: int) -> None:
         _consider_turn(state, join, spec)
         return
     late = state.past_deadline.get(join)
+    open_inputs, ok = state.open_inputs[join], state.ok_inputs[join]
     total = joins.total(state, join)
-    ruling = joins.outcome(spec, state.open_inputs[join], state.ok_inputs[join], late, total)
+    ruling = joins.outcome(spec, open_inputs, ok, late, total)
     if ruling == joins.WAIT:
         return
+
+    # The join is decided, and its deadline does not matter any more.
     state.deadlines.pop(join, None)
     if late:
         state.past_deadline[join] = False
     if ruling == joins.CLOSE:
         state.chosen[join] = joins.winners(state, join)
-        if state.open_inputs[join]:
-            cancellation.cancel_inputs(state, [join], cancellation.LATE if late else cancellation.DECIDED)
+        if open_inputs:
+            note = cancellation.LATE if late else cancellation.DECIDED
+            cancellation.cancel_inputs(state, [join], note)
         _close(state, join, spec)
     elif ruling == joins.FAIL:
         fail(state, join, "JoinFailed", joins.reason(state, join), derived=True)
     else:
-        fail(state, join, "JoinDeadline", f"{state.ok_inputs[join]} of {total} inputs were there in time")
+        fail(state, join, "JoinDeadline", f"{ok} of {total} inputs were there in time")
         cancellation.cancel_inputs(state, [join], cancellation.LATE)
 
 
@@ -202,7 +231,9 @@ def _consider_turn(state: RunState, join: int, spec: NodeSpec) -> None:
 
 def _close(state: RunState, join: int, spec: NodeSpec) -> None:
     """Give a join or a map its value; what an activity is needed for is queued."""
-    outcome = joins.outcome_of(state, join) if spec.kind in ("join", "map") else None
+    outcome = None
+    if spec.kind in ("join", "map"):
+        outcome = joins.outcome_of(state, join)
     if outcome is None:
         ready.queue(state, join)
         return
@@ -252,31 +283,59 @@ def _begin_items(state: RunState, node: int) -> None:
 
 def open_units(state: RunState, node: int) -> int:
     """Return how many units of an open map's items have not ended."""
-    return sum(state.status[unit] not in (*ENDED, BLOCKED) for unit in state.items[node])
+    open_units = 0
+    for unit in state.items[node]:
+        if state.status[unit] not in _OVER:
+            open_units += 1
+    return open_units
 
 
 def gather(state: RunState, node: int) -> None:
     """Give a map whose items have all ended its value, or fail it if an item failed. If they ran behind the items of
     another map, it waits for the end of that, and has a value only if that has one.
     """
-    source = state.graph.specs[node].source
-    before = SUCCEEDED if source < 0 else state.status[source]
-    if before != SUCCEEDED:
-        if before in (FAILED, BLOCKED, SKIPPED, CANCELLED):
-            state.inherited_failure[node] = True
-            end_without_value(state, node, BLOCKED if before in (FAILED, BLOCKED) else SKIPPED)
-        return
+    spec = state.graph.specs[node]
+    if spec.source >= 0:
+        source_status = state.status[spec.source]
+        if source_status in (FAILED, BLOCKED):
+            _end_behind(state, node, BLOCKED)
+            return
+        if source_status in (SKIPPED, CANCELLED):
+            _end_behind(state, node, SKIPPED)
+            return
+        if source_status != SUCCEEDED:
+            return
+
     failed = [item for item in state.items[node] if state.status[item] in (FAILED, CANCELLED)]
     state.status[node] = PENDING
-    if not failed:
-        begun = [state.started[item] for item in state.items[node] if state.attempts[item]]
-        state.millis[node] = state.now - min(begun, default=state.now)
-        _close(state, node, state.graph.specs[node])
+    if failed:
+        fail(state, node, "MapFailed", _failure_of(state, failed))
         return
-    first = failed[0]
-    error = ": ".join(state.notes.get(first, ("", "")))
-    more = f" and {len(failed) - 1} more" if len(failed) > 1 else ""
-    fail(state, node, "MapFailed", f"{state.path(first)}{more} failed: {error}")
+
+    # The map has run since the first of its items has started.
+    starts: list[int] = []
+    for item in state.items[node]:
+        if state.attempts[item]:
+            starts.append(state.started[item])
+    began = min(starts, default=state.now)
+    state.millis[node] = state.now - began
+    _close(state, node, spec)
+
+
+def _end_behind(state: RunState, node: int, status: int) -> None:
+    """End a map without a value because the map behind whose items its own ran has ended without one."""
+    state.inherited_failure[node] = True
+    end_without_value(state, node, status)
+
+
+def _failure_of(state: RunState, failed: list[int]) -> str:
+    """Return why a map has failed: by the first of its items that have, and how many there are."""
+    item = failed[0]
+    error = ": ".join(state.notes.get(item, ("", "")))
+    more = ""
+    if len(failed) > 1:
+        more = f" and {len(failed) - 1} more"
+    return f"{state.path(item)}{more} failed: {error}"
 
 
 def _length(state: RunState, node: int) -> int | str:
@@ -287,29 +346,41 @@ def _length(state: RunState, node: int) -> int | str:
     elif spec.over is None:
         count = spec.length
     else:
-        source, name = spec.over[0], spec.over[1]
+        source, name = spec.over
         fact = state.facts.get(source, {}).get(name)
         if not isinstance(fact, int) or isinstance(fact, bool) or fact < 0:
-            return f"the output of {state.graph.specs[source].id} has no list at `{name}`"
+            source_id = state.graph.specs[source].id
+            return f"the output of {source_id} has no list at `{name}`"
         count = fact
     if count < 0:
         return "what it goes over is not a list"
     if count > spec.cap:
         return f"its list has {count} items; max_items is {spec.cap}"
-    if len(state.status) + count * spec.per_item > MAX_UNITS:
+    units = len(state.status) + count * spec.per_item
+    if units > MAX_UNITS:
         return f"{count} more items would make over {MAX_UNITS:,} units in one run"
     if spec.agents_per_item:
         agents = count * spec.agents_per_item
-        before = sum(len(state.values(other)) * state.graph.specs[other].agents_per_item for other in state.items)
-        if before + agents > state.most_agents:
+        if _mapped_agents(state) + agents > state.most_agents:
             return f"{agents:,} more sub-agents would make over {state.most_agents:,} in the maps of this run"
     return count
 
 
+def _mapped_agents(state: RunState) -> int:
+    """Return how many sub-agents the items of all open maps start."""
+    agents = 0
+    for node in state.items:
+        items = len(state.values(node))
+        agents += items * state.graph.specs[node].agents_per_item
+    return agents
+
+
 def append_items(state: RunState, node: int, count: int) -> range:
     """Append the units of each item, in the map's generation, and return them."""
-    first, units = ITEMS + len(state.owner), count * state.graph.specs[node].per_item
-    state.items[node] = range(first, first + units)
-    state.owner += [(node, place) for place in range(units)]
-    state.add(state.items[node], state.generation[node])
-    return state.items[node]
+    first = ITEMS + len(state.owner)
+    size = count * state.graph.specs[node].per_item
+    units = range(first, first + size)
+    state.items[node] = units
+    state.owner += [(node, place) for place in range(size)]
+    state.add(units, state.generation[node])
+    return units

@@ -5,7 +5,7 @@ beside what is spent and reserved, or if nothing is reserved and the limit is no
 therefore never stalls a run, and a run exceeds a limit by one call at most.
 """
 
-from dataclasses import astuple, dataclass, field, fields, replace
+from dataclasses import astuple, dataclass, field, replace
 from typing import Any
 
 from sennit.workflows.plan.compile.forecast import GUESSED_TOKENS
@@ -34,8 +34,10 @@ class Amounts:
 
     def add(self, other: "Amounts", sign: int = 1) -> None:
         """Add, or with -1 take away."""
-        for item in fields(self):
-            setattr(self, item.name, getattr(self, item.name) + sign * getattr(other, item.name))
+        self.tokens += sign * other.tokens
+        self.cost += sign * other.cost
+        self.calls += sign * other.calls
+        self.nodes += sign * other.nodes
 
 
 @dataclass(slots=True)
@@ -58,7 +60,9 @@ class Budget:
     @property
     def mean(self) -> int:
         """The tokens that a model call has used on the average, 0 before the first."""
-        return self.spent.tokens // self.spent.calls if self.spent.calls else 0
+        if not self.spent.calls:
+            return 0
+        return self.spent.tokens // self.spent.calls
 
     def granted(self, prompt: int, reply: int, rivals: int) -> int:
         """Return the tokens to grant a call whose prompt takes about `prompt` and whose reply may take `reply`.
@@ -67,21 +71,23 @@ class Budget:
         on the average. With 0 for `rivals`, and before any call has told what it used, it gets all that it may take.
         """
         if self.seen and rivals and "tokens" in self.limits:
-            share = max(self.left("tokens") // rivals - prompt, 2 * self.mean)
-            reply = min(reply, share)
-        return max(prompt + reply, self.mean if self.seen else 0)
+            share = self.left("tokens") // rivals - prompt
+            reply = min(reply, max(share, 2 * self.mean))
+        least = self.mean if self.seen else 0
+        return max(prompt + reply, least)
 
     def wanted(self, granted: int, price: int) -> Amounts:
         """Return what a start with this grant reserves. Before any call has told what it used, that is much more, but
         never more than there is: the first calls go nearly alone.
         """
-        amounts = Amounts(granted, -(-granted * price // 1_000_000), 1, 1)
+        amounts = Amounts(granted, _cost_of(granted, price), 1, 1)
         if self.seen:
             return amounts
         for name in ("tokens", "cost"):
             if name in self.limits:
                 least = getattr(amounts, name)
-                setattr(amounts, name, max(least, min(UNSEEN * least, self.left(name))))
+                most = min(UNSEEN * least, self.left(name))
+                setattr(amounts, name, max(least, most))
         return amounts
 
     def estimate(self, tokens: int, *, model: bool, price: int = 0) -> Amounts:
@@ -90,29 +96,36 @@ class Budget:
         """
         if not model:
             return Amounts(tokens=tokens, nodes=1)
-        calls = self.spent.calls
-        mean = self.spent.tokens // calls if calls else GUESSED_TOKENS
+        mean, mean_cost = GUESSED_TOKENS, 0
+        if self.spent.calls:
+            mean = self.spent.tokens // self.spent.calls
+            mean_cost = self.spent.cost // self.spent.calls
         expected = tokens or mean
-        cost = self.spent.cost // calls if calls else 0
-        return Amounts(expected, cost or -(-expected * price // 1_000_000), 1, 1)
+        cost = mean_cost or _cost_of(expected, price)
+        return Amounts(expected, cost, 1, 1)
 
     def used(self, unit: int, outcome: Outcome) -> Amounts:
         """Return the usage in an outcome. An attempt whose usage is not known counts with all that it had reserved."""
         usage = outcome.usage
         ends = not outcome.again and outcome.question is None
-        if usage is None:
-            reserved = self.reserved.get(unit, Amounts())
-            return reserved if ends else replace(reserved, nodes=0)
-        return Amounts.of(usage, int(ends))  # it is one node, however often it starts
+        # A unit is one node, however often it starts.
+        if usage is not None:
+            return Amounts.of(usage, int(ends))
+        reserved = self.reserved.get(unit, Amounts())
+        if ends:
+            return reserved
+        return replace(reserved, nodes=0)
 
     def lacks(self, wanted: Amounts) -> str:
         """Return the first limit that does not allow a start with this estimate now; "" if all do."""
         for name, limit in self.limits.items():
-            if self._over(name, limit, getattr(wanted, name)):
+            amount = getattr(wanted, name)
+            if self._over(name, limit, amount):
                 return name
         return ""
 
     def _over(self, name: str, limit: int, wanted: int) -> bool:
+        """Whether a limit does not allow a start that wants so much of it."""
         if not wanted:
             return False
         used: int = getattr(self.spent, name)
@@ -158,10 +171,12 @@ class Budget:
         Returns its limits by name. What it does not use becomes free when it settles.
         """
         reserved = self.reserved.get(unit, Amounts())
-        limits = {}
+        limits: dict[str, int] = {}
         for name, left in self.rest(unit).items():
-            asked = reserved.tokens if name == "tokens" else 0
-            limits[name] = max(1, min(left, asked) if asked else left // parts)
+            part = left // parts
+            if name == "tokens" and reserved.tokens:
+                part = min(left, reserved.tokens)
+            limits[name] = max(1, part)
         self.held.add(reserved, -1)
         self.reserve(unit, replace(reserved, **limits))
         return limits
@@ -171,26 +186,44 @@ class Budget:
         have.
         """
         reserved = self.reserved.get(unit, Amounts())
-        used = {name: getattr(self.spent, name) + getattr(self.held, name) for name in self.limits}
-        return {name: max(0, limit - used[name] + getattr(reserved, name)) for name, limit in self.limits.items()}
+        rest: dict[str, int] = {}
+        for name, limit in self.limits.items():
+            own: int = getattr(reserved, name)
+            others = self._used(name) - own
+            rest[name] = max(0, limit - others)
+        return rest
 
     def left(self, name: str) -> int:
         """Return how much of a limit is neither spent nor reserved."""
-        used: int = getattr(self.spent, name) + getattr(self.held, name)
-        return max(0, self.limits[name] - used)
+        return max(0, self.limits[name] - self._used(name))
+
+    def _used(self, name: str) -> int:
+        """Return how much of a limit is spent or reserved."""
+        spent: int = getattr(self.spent, name)
+        held: int = getattr(self.held, name)
+        return spent + held
 
     def short(self) -> list[str]:
         """Return the names of the limits that are reached."""
-        return [name for name, limit in self.limits.items() if getattr(self.spent, name) >= limit]
+        reached: list[str] = []
+        for name, limit in self.limits.items():
+            if getattr(self.spent, name) >= limit:
+                reached.append(name)
+        return reached
 
     def dump(self) -> dict[str, Any]:
         """Return everything as JSON; `Budget.load` reads it back."""
-        reserved = [[unit, *astuple(wanted)] for unit, wanted in self.reserved.items()]
+        reserved: list[list[int]] = []
+        for unit, wanted in self.reserved.items():
+            reserved.append([unit, *astuple(wanted)])
+        late: list[list[int]] = []
+        for (unit, generation), wanted in self.late.items():
+            late.append([unit, generation, *astuple(wanted)])
         return {
             "limits": self.limits,
             "spent": astuple(self.spent),
             "reserved": reserved,
-            "late": [[unit, generation, *astuple(wanted)] for (unit, generation), wanted in self.late.items()],
+            "late": late,
             "grants": list(self.grants.items()),
             "seen": self.seen,
             "ceilings": self.ceilings,
@@ -199,15 +232,23 @@ class Budget:
     @classmethod
     def load(cls, data: dict[str, Any]) -> "Budget":
         """Return what `dump` wrote."""
-        budget = cls(dict(data["limits"]), Amounts(*data["spent"]), seen=data["seen"])
+        limits = dict(data["limits"])
+        spent = Amounts(*data["spent"])
+        budget = cls(limits, spent, seen=data["seen"])
         for unit, generation, *amounts in data["late"]:
-            budget.late[unit, generation] = Amounts(*amounts)
-            budget.held.add(budget.late[unit, generation])
+            wanted = Amounts(*amounts)
+            budget.late[unit, generation] = wanted
+            budget.held.add(wanted)
         budget.grants = dict(data["grants"])
         budget.ceilings = dict(data.get("ceilings", {}))
         for unit, *amounts in data["reserved"]:
             budget.reserve(unit, Amounts(*amounts))
         return budget
+
+
+def _cost_of(tokens: int, price: int) -> int:
+    """Return what tokens cost at a price for a million, rounded up."""
+    return -(-tokens * price // 1_000_000)
 
 
 def ledger(budget: Budget | None) -> dict[str, dict[str, Any]]:
@@ -218,11 +259,16 @@ def ledger(budget: Budget | None) -> dict[str, dict[str, Any]]:
 
 
 def _row(budget: Budget, name: str) -> dict[str, Any]:
-    limit = budget.limits.get(name)
+    """Return the row of one limit."""
+    limit: Any = budget.limits.get(name)
+    if limit is not None:
+        limit = format_amount(name, limit)
+    spent = getattr(budget.spent, name)
+    held = getattr(budget.held, name)
     return {
-        "limit": format_amount(name, limit) if limit is not None else None,
-        "spent": format_amount(name, getattr(budget.spent, name)),
-        "reserved": format_amount(name, getattr(budget.held, name)),
+        "limit": limit,
+        "spent": format_amount(name, spent),
+        "reserved": format_amount(name, held),
     }
 
 
@@ -255,7 +301,9 @@ class Rate:
         """How many more nodes may start: the rate divided by the calls a node makes (the mean so far, or one). At least
         one, so that a run never stalls.
         """
-        most = self.limit * self.ended // self.calls if self.calls > self.ended else self.limit
+        most = self.limit
+        if self.calls > self.ended:
+            most = self.limit * self.ended // self.calls
         return max(1, most) - self.running
 
     def count(self, calls: int) -> None:

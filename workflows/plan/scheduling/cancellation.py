@@ -29,8 +29,11 @@ def cancel_inputs(state: RunState, of: Sequence[int], note: tuple[str, str], off
     """Cancel what only these nodes needed or have begun, and then what only that needed. Those in `off` need nothing
     any more either.
     """
-    fed = [other for node in of for other in _fed(state, node)]
-    _cancel(state, dict.fromkeys((*of, *off), True), fed, note)
+    fed: list[int] = []
+    for node in of:
+        fed += _fed(state, node)
+    gone = dict.fromkeys((*of, *off), True)
+    _cancel(state, gone, fed, note)
 
 
 def give_up(
@@ -49,11 +52,14 @@ def expire(state: RunState, call: int) -> None:
     """Fail a program's call that has not ended in time, and cancel what only it needed. A write of which nobody knows
     whether it was made waits for a person still.
     """
-    if live(state.status[call]) and state.status[call] != IN_DOUBT:
-        gone = with_fallbacks(state, call)
-        note = ("TimeoutError", f"more than {state.graph.specs[call].expires / 1000:g} s")
-        cancel(state, call, FAILED, note)
-        cancel_inputs(state, gone, note)
+    status = state.status[call]
+    if not live(status) or status == IN_DOUBT:
+        return
+    gone = with_fallbacks(state, call)
+    seconds = state.graph.specs[call].expires / 1000
+    note = ("TimeoutError", f"more than {seconds:g} s")
+    cancel(state, call, FAILED, note)
+    cancel_inputs(state, gone, note)
 
 
 def cancel_unread(state: RunState, program: int) -> None:
@@ -61,7 +67,10 @@ def cancel_unread(state: RunState, program: int) -> None:
     ends, and so does what a person has run again after the script was told of its end.
     """
     session = state.sessions[program]
-    calls = {call: number for call, number in session.calls.items() if not session.is_told(call)}
+    calls: dict[int, None] = {}
+    for call in session.calls:
+        if not session.is_told(call):
+            calls[call] = None
 
     def is_write(node: int) -> bool:
         return node in calls and state.graph.specs[node].effect == "write"
@@ -71,35 +80,41 @@ def cancel_unread(state: RunState, program: int) -> None:
 
 def cancel_calls(state: RunState, program: int) -> None:
     """Cancel all that a program has called, because nobody needs its output any more."""
-    _cancel(state, {program: True}, state.graph.made_by(program), CONSUMER_SKIPPED)
+    calls = state.graph.made_by(program)
+    _cancel(state, {program: True}, calls, CONSUMER_SKIPPED)
 
 
 def cancel_running_calls(state: RunState, turn: int) -> None:
     """Cancel the calls of a tool loop that go on although the model has come to its answer, in this turn or in one
     behind it.
     """
+    specs = state.graph.specs
     turns = [turn]
     calls: list[int] = []
     for here in turns:  # which grows
         calls += _calls_going_on(state, here)
-        later = state.graph.specs[here].successor
-        if later >= 0 and state.graph.specs[later].maker >= 0:
+        later = specs[here].successor
+        if later >= 0 and specs[later].maker >= 0:
             turns.append(later)
     _cancel(state, dict.fromkeys(turns, True), calls, ANSWERED)
 
 
 def give_up_for_model(state: RunState, join: int) -> None:
     """Cancel the calls that a model has cancelled in the turn behind which this join comes."""
-    for call in state.graph.specs[join].given_up:
-        if live(state.status[call]) and state.graph.specs[call].effect != "write":
+    specs = state.graph.specs
+    for call in specs[join].given_up:
+        if live(state.status[call]) and specs[call].effect != "write":
             cancel(state, call, CANCELLED, GIVEN_UP_BY_MODEL)
 
 
 def _calls_going_on(state: RunState, turn: int) -> list[int]:
     """Return the calls before a turn of a tool loop, some of which may run although the turn has started."""
     specs = state.graph.specs
-    joins = [join for join in state.graph.deps[turn] if specs[join].policy == "turn"]
-    return [call for join in joins for call in specs[join].inputs]
+    calls: list[int] = []
+    for dep in state.graph.deps[turn]:
+        if specs[dep].policy == "turn":
+            calls += specs[dep].inputs
+    return calls
 
 
 def _fed(state: RunState, node: int) -> Iterator[int]:
@@ -125,36 +140,51 @@ def _cancel(
     consumers: to sort the graph here would take longer the more nodes there are. A blocked node has nothing to cancel,
     but no longer needs anything either.
     """
-    graph = state.graph
     heap: list[tuple[int, int]] = []
-    for node in nodes:
-        if _open(state, node):
-            heappush(heap, (-graph.place[node], node))
+    _visit_later(state, heap, nodes)
     while heap:
-        node = heappop(heap)[1]
-        if node in off or not _open(state, node) or spared(node) or wanted(state, node, off):
+        _, node = heappop(heap)
+        if node in off or not _open(state, node):
             continue
+        if spared(node) or wanted(state, node, off):
+            continue
+
+        # Nobody needs the node: it is cancelled with the fallbacks that it waits for.
         gone = with_fallbacks(state, node)
         off |= dict.fromkeys(gone, True)
         if state.status[node] != BLOCKED:
             cancel(state, node, CANCELLED, note)
+
+        # Look at each node that they needed: perhaps nobody needs it now.
         for here in gone:
-            successor = graph.specs[here].successor
-            for other in (*_fed(state, here), *([successor] if successor >= 0 else [])):
-                if _open(state, other):
-                    heappush(heap, (-graph.place[other], other))
+            _visit_later(state, heap, _fed(state, here))
+            successor = state.graph.specs[here].successor
+            if successor >= 0:
+                _visit_later(state, heap, (successor,))
+
+
+def _visit_later(state: RunState, heap: list[tuple[int, int]], nodes: Iterable[int]) -> None:
+    """Put those of the nodes that can still be cancelled into the heap: consumers come out before what they consume."""
+    for node in nodes:
+        if _open(state, node):
+            heappush(heap, (-state.graph.place[node], node))
 
 
 def with_fallbacks(state: RunState, node: int) -> list[int]:
     """Return a node, the fallback it waits for, the fallback of that one, and so on: they are cancelled together."""
-    found = [node]
-    while state.status[found[-1]] == DELEGATED and (later := state.graph.specs[found[-1]].successor) >= 0:
-        found.append(later)
-    return found
+    chain = [node]
+    while state.status[node] == DELEGATED:
+        node = state.graph.specs[node].successor
+        if node < 0:
+            break
+        chain.append(node)
+    return chain
 
 
 def _open(state: RunState, node: int) -> bool:
-    return live(state.status[node]) or state.status[node] == BLOCKED
+    """Whether a node may still run, or is blocked."""
+    status = state.status[node]
+    return live(status) or status == BLOCKED
 
 
 def wanted(state: RunState, node: int, off: dict[int, bool]) -> bool:
@@ -165,10 +195,12 @@ def wanted(state: RunState, node: int, off: dict[int, bool]) -> bool:
     graph = state.graph
     if node in graph.answering:
         return True
-    if any(other not in off and state.status[other] not in (SKIPPED, CANCELLED) for other in graph.consumers[node]):
-        return True
-    if any(join not in off and _join_wants(state, join, node) for join in graph.joins[node]):
-        return True
+    for consumer in graph.consumers[node]:
+        if consumer not in off and state.status[consumer] not in (SKIPPED, CANCELLED):
+            return True
+    for join in graph.joins[node]:
+        if join not in off and _join_wants(state, join, node):
+            return True
     host = graph.predecessor.get(node)
     if host is not None and host not in off and _open(state, host):
         return True
@@ -185,9 +217,12 @@ def _script_wants(state: RunState, call: int, off: dict[int, bool]) -> bool:
 
 
 def _join_wants(state: RunState, join: int, node: int) -> bool:
+    """Whether a join has taken the value of an input, or may still take it."""
     status = state.status[join]
     if status in (SKIPPED, CANCELLED):
         return False
     if join in state.chosen:
         return node in state.chosen[join]
-    return status in (PENDING, BLOCKED) or (status == FAILED and join not in state.past_deadline)
+    if status == FAILED:
+        return join not in state.past_deadline
+    return status in (PENDING, BLOCKED)

@@ -42,6 +42,8 @@ LOST = ("WorkerLost", "Cancelled", INVALID_RESULT)
 """Ends of an activity that nobody asked for, and that say nothing about its write."""
 NO_ITEMS = ("Skipped", "the map whose items it goes over has ended without a value")
 NOT_NEEDED = ("NotNeeded", "it is the fallback of a node that did not fail")
+_MAY_WRITE = ("tool", "agent")
+"""The kinds of units whose activities may write."""
 
 
 def live(status: int) -> bool:
@@ -72,7 +74,8 @@ def complete(state: RunState, unit: int, outcome: Outcome) -> None:
         state.resumed[unit] = True
         put_back(state, unit)
     else:
-        fail(state, unit, *(outcome.error or ("Failed", "no reason given")))
+        kind, message = outcome.error or ("Failed", "no reason given")
+        fail(state, unit, kind, message)
 
 
 def _start_again(state: RunState, unit: int, outcome: Outcome) -> None:
@@ -89,10 +92,7 @@ def _start_again(state: RunState, unit: int, outcome: Outcome) -> None:
 def _ask(state: RunState, unit: int, question: Question) -> None:
     """Ask a person, unless a rule has decided; not about values of which some are being made again."""
     state.approved.pop(unit, None)  # what it asks is another thing
-    node = state.node_of(unit)
-    deps = [dep for dep in state.graph.deps[node] if dep != state.graph.specs[node].source]
-    deps += state.read_by(unit) if state.is_item(unit) else []
-    if any(live(state.status[dep]) for dep in deps):
+    if _has_live_dependency(state, unit):
         put_back(state, unit)
         return
     if question.ruling == "refuse":
@@ -103,6 +103,17 @@ def _ask(state: RunState, unit: int, question: Question) -> None:
     else:
         state.questions[unit] = question
         wait(state, unit)
+
+
+def _has_live_dependency(state: RunState, unit: int) -> bool:
+    """Whether a value that a unit has read is being made again."""
+    node = state.node_of(unit)
+    # An item does not read all of the map that its own runs behind, but only the item of it that has its place.
+    source = state.graph.specs[node].source
+    for dep in state.graph.deps[node]:
+        if dep != source and live(state.status[dep]):
+            return True
+    return state.is_item(unit) and any(live(state.status[dep]) for dep in state.read_by(unit))
 
 
 def wait(state: RunState, unit: int) -> None:
@@ -142,28 +153,47 @@ def fail(state: RunState, unit: int, kind: str, message: str, *, derived: bool =
     """Fail a unit for good and do what its `on_error` says. `derived`: it failed only because of a dependency."""
     spec = state.spec_of(unit)
     item = state.is_item(unit)
-    message = message if len(state.notes) < MAX_WHOLE_NOTES else message[:MAX_NOTE_CHARACTERS]
+    if len(state.notes) >= MAX_WHOLE_NOTES:
+        message = message[:MAX_NOTE_CHARACTERS]
     state.notes[unit] = (kind, message)
     if kind == BAD_OUTPUT and may_write(state, unit):
         _note(state, unit, state.generation[unit], "made")
+
+    # Nothing follows from a failure of which nobody knows whether it is one: a person decides first.
     if _is_in_doubt(state, unit, kind):
         _doubt(state, unit, kind, message)
         return
+
+    # Then its `on_error` counts: a value, a skip or another node in its place.
     fallback = spec.item_fallback if item else spec.fallback
     if fallback is not None:
         digest, size, facts = fallback
         succeed(state, unit, Outcome(digest, size, dict(facts)))
-    elif spec.item_skip if item else spec.skip_on_error:
+        return
+    is_skipped = spec.item_skip if item else spec.skip_on_error
+    if is_skipped:
         end_without_value(state, unit, SKIPPED, (kind, message))
-    elif not item and (node := state.graph.fallback_of(unit)) >= 0 and state.status[node] == PENDING:
-        if node != spec.successor:  # the turns with which it went on when it ran before give way to it
-            state.graph.put_behind(node, unit)
-        state.status[unit] = DELEGATED
-        state.mark(node)
-    else:
-        if derived:
-            state.inherited_failure[unit] = True
-        end_without_value(state, unit, FAILED, (kind, message))
+        return
+    if not item and _turn_to_fallback(state, unit):
+        return
+
+    # Nothing stands in for it.
+    if derived:
+        state.inherited_failure[unit] = True
+    end_without_value(state, unit, FAILED, (kind, message))
+
+
+def _turn_to_fallback(state: RunState, node: int) -> bool:
+    """Have the fallback of a node run in its place; return whether there is one that may still run."""
+    graph = state.graph
+    fallback = graph.fallback_of(node)
+    if fallback < 0 or state.status[fallback] != PENDING:
+        return False
+    if fallback != graph.specs[node].successor:  # the turns with which it went on when it ran before give way to it
+        graph.put_behind(fallback, node)
+    state.status[node] = DELEGATED
+    state.mark(fallback)
+    return True
 
 
 def end_without_value(state: RunState, unit: int, status: int, note: tuple[str, str] | None = None) -> None:
@@ -192,9 +222,15 @@ def put_back(state: RunState, unit: int) -> None:
 
 def supplied(state: RunState, node: int) -> bool:
     """Whether an open map's items may start: not while a node that the map needs is running again."""
+    if state.status[node] != EXPANDED:
+        return False
     spec = state.graph.specs[node]
-    needs = [need for need in spec.needs if need != spec.source]
-    return state.status[node] == EXPANDED and all(state.status[need] == SUCCEEDED for need in needs)
+    for need in spec.needs:
+        if need == spec.source:
+            continue
+        if state.status[need] != SUCCEEDED:
+            return False
+    return True
 
 
 def resume(state: RunState, node: int) -> None:
@@ -207,19 +243,32 @@ def resume(state: RunState, node: int) -> None:
 
 def feed(state: RunState, unit: int) -> None:
     """Queue a pending unit of an item, or end it, if what it waits for has ended."""
-    if state.status[unit] == PENDING and not state.queued[unit] and supplied(state, state.node_of(unit)):
+    if state.status[unit] != PENDING or state.queued[unit]:
+        return
+    if supplied(state, state.node_of(unit)):
         _feed(state, unit)
 
 
 def _feed(state: RunState, unit: int) -> None:
+    """Queue a pending unit of an item of a map that is supplied, or end it, by how the unit before it has ended."""
     before = state.before(unit)
     status = SUCCEEDED if before < 0 else state.status[before]
     if status == SUCCEEDED:
-        if all(state.status[each] == SUCCEEDED for each in state.read_by(unit)):  # none of them runs again
-            ready.queue(state, unit)
-    elif state.is_item(before) and status in (SKIPPED, CANCELLED, FAILED, BLOCKED):
-        state.inherited_failure[unit] = True
-        end_without_value(state, unit, SKIPPED if status in (SKIPPED, CANCELLED) else BLOCKED)
+        for value in state.read_by(unit):
+            if state.status[value] != SUCCEEDED:  # it runs again
+                return
+        ready.queue(state, unit)
+        return
+    if not state.is_item(before):
+        return
+    if status in (SKIPPED, CANCELLED):
+        ending = SKIPPED
+    elif status in (FAILED, BLOCKED):
+        ending = BLOCKED
+    else:
+        return
+    state.inherited_failure[unit] = True
+    end_without_value(state, unit, ending)
 
 
 def cancel(state: RunState, unit: int, status: int, note: tuple[str, str]) -> None:
@@ -234,7 +283,9 @@ def cancel(state: RunState, unit: int, status: int, note: tuple[str, str]) -> No
         elif before == WAITING:
             no_longer_wait(state, here)
         elif before == EXPANDED:
-            stack += [item for item in reversed(state.items[here]) if live(state.status[item])]
+            for item in reversed(state.items[here]):
+                if live(state.status[item]):
+                    stack.append(item)
         elif before == DELEGATED:
             spec = state.graph.specs[here]
             if spec.kind in ("program", "task"):  # it has run until now, and not only for its first advance
@@ -251,7 +302,9 @@ def may_write(state: RunState, unit: int) -> bool:
     has approved only asks, and what a person has answered calls nothing.
     """
     spec = state.spec_of(unit)
-    if spec.effect != "write" or unit in state.answers or state.kind_of(unit) not in ("tool", "agent"):
+    if spec.effect != "write" or unit in state.answers:
+        return False
+    if state.kind_of(unit) not in _MAY_WRITE:
         return False
     return unit in state.approved or not spec.approval
 
@@ -278,7 +331,11 @@ def note_end(state: RunState, unit: int, generation: int, outcome: Outcome) -> b
     if status is None and not is_agent:
         state.out.append(LookUp(unit, generation))
         return False
-    state.effects[unit] = tuple(each for each in state.effects[unit] if each != (generation, "in flight", ""))
+
+    # What is known of the end takes the place of the note that it was in flight.
+    in_flight = Effect(generation, "in flight")
+    kept = [effect for effect in state.effects[unit] if effect != in_flight]
+    state.effects[unit] = tuple(kept)
     if status is not None:
         _note(state, unit, generation, status)
     _note_below(state, unit, generation, outcome)
@@ -289,68 +346,95 @@ def note_end(state: RunState, unit: int, generation: int, outcome: Outcome) -> b
 
 def fate_of(outcome: Outcome) -> WriteStatus | None:
     """Return what became of a write by the end of its activity, None if that does not say it."""
-    error = outcome.error[0] if outcome.error else ""
     if outcome.digest is not None:
         return "made"
-    if outcome.again or outcome.skipped or outcome.question is not None or error == NOT_WRITTEN:
+    if outcome.again or outcome.skipped or outcome.question is not None:
         return "not made"
-    return "unknown" if error == UNKNOWN_OUTCOME else None
+    if outcome.error is None:
+        return None
+    kind, _ = outcome.error
+    if kind == NOT_WRITTEN:
+        return "not made"
+    return "unknown" if kind == UNKNOWN_OUTCOME else None
 
 
 def note_written(state: RunState, unit: int, write: Written) -> None:
     """Note what the ledger of effects says of a write, unless the run knows that by itself."""
-    if state.generation[unit] == write.generation and state.status[unit] in (SUCCEEDED, RUNNING):
+    generation = state.generation[unit]
+    if generation == write.generation and state.status[unit] in (SUCCEEDED, RUNNING):
         return
-    if state.generation[unit] > write.generation and write.status == "unknown":
+    if generation > write.generation and write.status == "unknown":
         return  # it runs in a later generation only because a person has decided about this one
-    known = state.effects.get(unit, ())
-    is_known = any((each.generation, each.below) == (write.generation, write.below) for each in known)
-    if write.status != "in flight" and not is_known:
-        _note(state, unit, write.generation, write.status, write.below)
+    if write.status == "in flight":
+        return
+    for effect in state.effects.get(unit, ()):
+        if effect.generation == write.generation and effect.below == write.below:
+            return
+    _note(state, unit, write.generation, write.status, write.below)
 
 
 def _forget_made(state: RunState, unit: int) -> None:
     """A write that has a result now was made before its run was reset: from now on its status tells that. The same
     holds for the writes of a sub-agent.
     """
-    made = (state.generation[unit], "made")
-    known = tuple(each for each in state.effects.get(unit, ()) if (each.generation, each.status) != made)
-    if known:
-        state.effects[unit] = known
+    _forget_effects(state, unit, "made")
+
+
+def _forget_effects(state: RunState, unit: int, status: WriteStatus) -> None:
+    """Forget which writes of a unit had this status as it ran last."""
+    generation = state.generation[unit]
+    kept: list[Effect] = []
+    for effect in state.effects.get(unit, ()):
+        if effect.generation != generation or effect.status != status:
+            kept.append(effect)
+    if kept:
+        state.effects[unit] = tuple(kept)
     else:
         state.effects.pop(unit, None)
 
 
 def _note(state: RunState, unit: int, generation: int, status: WriteStatus, below: str = "") -> None:
-    effect, known = Effect(generation, status, below), state.effects.get(unit, ())
+    """Note what became of a write, once."""
+    effect = Effect(generation, status, below)
+    known = state.effects.get(unit, ())
     if effect not in known:
         state.effects[unit] = (*known, effect)
 
 
 def _note_below(state: RunState, unit: int, generation: int, outcome: Outcome) -> None:
     """Keep what a sub-agent says of its writes, or that nobody can say it."""
-    effects: tuple[tuple[str, WriteStatus], ...] = (("", "unknown"),) if outcome.effects is None else outcome.effects
-    for path, status in effects:
+    if outcome.effects is None:
+        _note(state, unit, generation, "unknown")
+        return
+    for path, status in outcome.effects:
         _note(state, unit, generation, status, path)
 
 
 def _is_lost(state: RunState, unit: int, outcome: Outcome) -> bool:
     """Whether a write has ended without a word: by the loss of its workers, or by a stranger's hand."""
-    return outcome.error is not None and outcome.error[0] in LOST and may_write(state, unit)
+    if outcome.error is None:
+        return False
+    kind, _ = outcome.error
+    return kind in LOST and may_write(state, unit)
 
 
 def _is_in_doubt(state: RunState, unit: int, kind: str) -> bool:
     """Whether a failed unit may have written all the same, or a part of it."""
-    if state.spec_of(unit).effect != "write" or state.kind_of(unit) not in ("tool", "agent"):
+    unit_kind = state.kind_of(unit)
+    if state.spec_of(unit).effect != "write" or unit_kind not in _MAY_WRITE:
         return False
-    if kind == INVALID_RESULT and state.kind_of(unit) == "agent":
+    if kind == INVALID_RESULT and unit_kind == "agent":
         return _unknown(state, unit)  # what it has written it has told itself
-    return kind == UNKNOWN_OUTCOME or _unknown(state, unit) or (kind in LOST and may_write(state, unit))
+    if kind == UNKNOWN_OUTCOME or _unknown(state, unit):
+        return True
+    return kind in LOST and may_write(state, unit)
 
 
 def _unknown(state: RunState, unit: int) -> bool:
     """Whether it is noted of a unit that nobody knows whether it has written, as it ran last."""
-    return any(each[:2] == (state.generation[unit], "unknown") for each in state.effects.get(unit, ()))
+    generation = state.generation[unit]
+    effects = state.effects.get(unit, ())
+    return any(effect.generation == generation and effect.status == "unknown" for effect in effects)
 
 
 def _doubt(state: RunState, unit: int, kind: str, message: str) -> None:
@@ -366,19 +450,17 @@ def _doubt(state: RunState, unit: int, kind: str, message: str) -> None:
 def decided(state: RunState, unit: int) -> None:
     """Forget the doubt about a unit's writes: a person has decided that it runs again, or what its result is."""
     state.resumed.pop(unit, None)
-    known = [each for each in state.effects.get(unit, ()) if each[:2] != (state.generation[unit], "unknown")]
-    if known:
-        state.effects[unit] = tuple(known)
-    else:
-        state.effects.pop(unit, None)
+    _forget_effects(state, unit, "unknown")
 
 
 def _count_cut_off(state: RunState, unit: int) -> None:
     """Count the attempt that a cancelled unit was on; to put a question together is none."""
     spec = state.spec_of(unit)
-    if (unit in state.approved or not spec.approval) and spec.kind != "gate":
-        state.attempts[unit] += 1
-        state.millis[unit] = state.now - state.started[unit]
+    only_asks = spec.approval and unit not in state.approved
+    if only_asks or spec.kind == "gate":
+        return
+    state.attempts[unit] += 1
+    state.millis[unit] = state.now - state.started[unit]
 
 
 def skip_blocked(state: RunState, node: int, note: tuple[str, str] | None = None) -> None:
@@ -393,11 +475,9 @@ def skip_blocked(state: RunState, node: int, note: tuple[str, str] | None = None
         state.status[here] = SKIPPED
         if note:
             state.notes[here] = note
-        stack += [
-            other
-            for other in reversed(state.graph.consumers[here])
-            if state.status[other] == BLOCKED and here not in state.graph.specs[other].watches
-        ]
+        for dependent in reversed(state.graph.consumers[here]):
+            if state.status[dependent] == BLOCKED and here not in state.graph.specs[dependent].watches:
+                stack.append(dependent)
         not_needed(state, state.graph.specs[here].successor, stack)
         note = None
 

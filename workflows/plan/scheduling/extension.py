@@ -15,8 +15,13 @@ _OF_THE_RUN = (*_LIMITS, "now", "timings", "on_failure", "forks", "out")
 def start_over(state: RunState, graph: Graph) -> None:
     """Start on another plan, and keep what belongs to the run. What the old plan had reserved counts as spent."""
     fresh = RunState(graph)
-    fresh.rates = {queue: Rate(rate.limit, rate.calls, rate.ended) for queue, rate in state.rates.items()}
-    fresh.deadlines = {unit: at for unit, at in state.deadlines.items() if unit == OVERTIME}
+
+    # The rates keep how many calls there were, but none of them runs any more.
+    for queue, rate in state.rates.items():
+        fresh.rates[queue] = Rate(rate.limit, rate.calls, rate.ended)
+    if OVERTIME in state.deadlines:
+        fresh.deadlines[OVERTIME] = state.deadlines[OVERTIME]
+
     if state.budget is not None:
         for unit in list(state.budget.reserved):
             state.budget.settle(unit, None)
@@ -32,11 +37,13 @@ def append(state: RunState, event: NodesAppended) -> None:
 
     If a model call ran before, the turns that it led to then give way.
     """
-    graph, ended, fresh = state.graph, event.ended, event.page.specs
-    first = len(graph.specs)
+    graph = state.graph
+    ended = event.ended
+    fresh = event.page.specs
     if ended is None or not ended.outcome.delegated:
         new = state.append(fresh)
     else:
+        first = len(graph.specs)
         earlier = graph.specs[ended.unit].successor
         graph.go_on_with(fresh, ended.unit)
         new = state.open_columns(range(first, first + len(fresh)))
@@ -68,16 +75,38 @@ def _replace(state: RunState, turn: int) -> None:
     """Give up a turn and all that followed from it, and the joins that only it waited for. Nothing wakes them any
     more.
     """
-    graph, gone = state.graph, [turn]
-    while (later := graph.specs[gone[-1]].successor) >= 0 and graph.specs[later].maker >= 0:
-        gone.append(later)
-    off = dict.fromkeys(gone)
-    joins = dict.fromkeys(dep for node in gone for dep in graph.specs[node].inputs if graph.specs[dep].kind == "join")
-    gone += [join for join in joins if all(node in off for node in graph.joins[join])]
+    graph = state.graph
+    turns = _turns_from(state, turn)
+    gone = [*turns, *_joins_only_of(state, turns)]
     for node in gone:
         if live(state.status[node]):
             cancel(state, node, SKIPPED, _RAN_AGAIN)
-        state.status[node], state.notes[node] = SKIPPED, _RAN_AGAIN
+        state.status[node] = SKIPPED
+        state.notes[node] = _RAN_AGAIN
         state.inherited_failure.pop(node, None)  # or it would be worked out anew, and start without its inputs
     cancel_inputs(state, gone, NOT_MADE)
     graph.cut_off(gone)
+
+
+def _turns_from(state: RunState, turn: int) -> list[int]:
+    """Return a turn of a tool loop and the turns that follow it."""
+    graph = state.graph
+    turns = [turn]
+    following = graph.specs[turn].successor
+    while following >= 0 and graph.specs[following].maker >= 0:
+        turns.append(following)
+        following = graph.specs[following].successor
+    return turns
+
+
+def _joins_only_of(state: RunState, turns: list[int]) -> list[int]:
+    """Return the joins that these turns read and nothing else does."""
+    graph = state.graph
+    readers = dict.fromkeys(turns)
+    joins: dict[int, None] = {}
+    for turn in turns:
+        for dep in graph.specs[turn].inputs:
+            is_join = graph.specs[dep].kind == "join"
+            if is_join and all(reader in readers for reader in graph.joins[dep]):
+                joins[dep] = None
+    return list(joins)

@@ -47,10 +47,13 @@ class Lock:
         """Take the units out that may hold the lock next, all of them together: the first waiter that is admitted, and
         unless that wants the lock alone, all that want it in the same mode.
         """
-        heads = {mode: heap[0] for mode, heap in self.waiting.items() if heap and self.admits(mode)}
+        heads: dict[int, Waiter] = {}
+        for mode, heap in self.waiting.items():
+            if heap and self.admits(mode):
+                heads[mode] = heap[0]
         if not heads:
             return []
-        mode = min(heads, key=heads.__getitem__)
-        if mode == EXCLUSIVE:
-            return [heappop(self.waiting[mode])]
-        return sorted(self.waiting.pop(mode))
+        next_mode = min(heads, key=heads.__getitem__)
+        if next_mode == EXCLUSIVE:
+            return [heappop(self.waiting[next_mode])]
+        return sorted(self.waiting.pop(next_mode))

@@ -36,31 +36,47 @@ def append(state: RunState, event: ProgramAdvanced) -> None:
 
     Calls that it made when it ran before are those that it made then, with how they ended or go on.
     """
-    graph, program = state.graph, event.ended.unit
+    program = event.ended.unit
     session = state.sessions[program]
+
+    # The generations of new calls are looked up first: once the calls are in the graph, their keys mean them.
     calls, fresh = _taken_over(state, program, event.calls)
     generations = [_generation_of(state, spec) for spec in fresh]
     new = state.append(fresh, program)
     state.generation |= zip(new, generations, strict=True)
+
+    # All calls of the advance are the script's now, the old ones too, and count in the slices of their tasks.
     session.take_calls(calls)
     for call in calls:
         enter_slices(state, call)
         _let_wait_again(state, call)
     for call in new:
-        if graph.specs[call].kind == "task":
+        if state.graph.specs[call].kind == "task":
             _begin_task(state, call)
         else:
             state.mark(call)
 
-    # Places behind the nodes of the run are those of the calls of this event.
-    waits = [place if place < new.start else calls[place - new.start] for place in event.waits]
-    ends = [(unit_called(state, program, name), outcome) for name, outcome in event.ends]
-    session.end_advance(waits, event.past, [call for call, _ in ends], Advance(event.session))
-    for call, outcome in ends:
+    # The script waits. Places behind the nodes of the run are those of the calls of this event.
+    waits: list[int] = []
+    for place in event.waits:
+        if place < new.start:
+            waits.append(place)
+        else:
+            waits.append(calls[place - new.start])
+    made = [unit_called(state, program, name) for name, _ in event.ends]
+    session.end_advance(waits, event.past, made, Advance(event.session))
+
+    # The new calls that the advance has made itself run until their ends are taken in the same step.
+    for call, (_, outcome) in zip(made, event.ends, strict=True):
         if call in new:
             _begin(state, call, outcome)
-    given_up = [unit_called(state, program, name) for name in event.given_up]
-    give_up(state, [call for call in given_up if call >= 0])
+
+    given_up: list[int] = []
+    for name in event.given_up:
+        call = unit_called(state, program, name)
+        if call >= 0:
+            given_up.append(call)
+    give_up(state, given_up)
 
 
 def settle(state: RunState, program: int) -> None:
@@ -75,10 +91,12 @@ def settle(state: RunState, program: int) -> None:
 def give_up_left(state: RunState, program: int) -> None:
     """Give up what a script has called when it ran before, and has not called again."""
     session = state.sessions[program]
-    left, session.left = list(session.left), {}
+    left = list(session.left)
+    session.left = {}
     give_up(state, left, NOT_MADE, spares_writes=False)
-    spared = [call for call in left if state.status[call] not in (FAILED, CANCELLED)]
-    session.spared |= dict.fromkeys(spared)
+    for call in left:
+        if state.status[call] not in (FAILED, CANCELLED):
+            session.spared[call] = None
 
 
 def _taken_over(state: RunState, program: int, specs: Sequence[NodeSpec]) -> tuple[list[int], list[NodeSpec]]:
@@ -87,8 +105,10 @@ def _taken_over(state: RunState, program: int, specs: Sequence[NodeSpec]) -> tup
 
     A unit that is taken over keeps its id, and people see where the script makes it now. A task runs again.
     """
-    graph, session = state.graph, state.sessions[program]
-    units, fresh = list[int](), list[NodeSpec]()
+    graph = state.graph
+    session = state.sessions[program]
+    units: list[int] = []
+    fresh: list[NodeSpec] = []
     for spec in specs:
         known = known_as(state, spec)
         if known < 0:
@@ -120,15 +140,20 @@ def _generation_of(state: RunState, spec: NodeSpec) -> int:
     knows the call by that.
     """
     known = state.graph.by_key.get(spec.key)
-    return state.generation[known] if known is not None else 1
+    if known is None:
+        return 1
+    return state.generation[known]
 
 
 def _begin(state: RunState, unit: int, outcome: Outcome) -> None:
     """Take a call for one that runs, in an activity with others: the advance has made it itself."""
     _occupy(state, unit)
-    state.started[unit] = min(state.now, outcome.at - outcome.millis) if outcome.at else state.now
+    start = state.now
     if any(outcome.span) and state.is_call(unit):
-        state.started[unit] = min(state.now, outcome.span[0])
+        start, _ = outcome.span
+    elif outcome.at:
+        start = outcome.at - outcome.millis
+    state.started[unit] = min(state.now, start)
     if outcome.at and not outcome.again:
         state.ended_at[unit] = outcome.at
         state.last_end = max(state.last_end, outcome.at)
@@ -139,7 +164,8 @@ def _occupy(state: RunState, unit: int) -> None:
     state.status[unit] = RUNNING
     state.queued[unit] = False
     state.running += 1
-    state.shared[unit], state.together[unit] = unit, 1
+    state.shared[unit] = unit
+    state.together[unit] = 1
     rate = ready.rate_of(state, unit)
     if rate is not None:
         rate.running += 1
@@ -201,7 +227,8 @@ def go_back(state: RunState, program: int, number: int) -> None:
     go_back_to(state, program, number)
     state.status[program] = DELEGATED
     for call in state.sessions[program].waits:
-        if state.status[call] == CANCELLED and state.graph.specs[call].effect != "write":
+        is_write = state.graph.specs[call].effect == "write"
+        if state.status[call] == CANCELLED and not is_write:
             reset.reset(state, call)
     reset.recheck_dependents(state, program)
     wake(state, program)
@@ -213,8 +240,9 @@ def follow_end(state: RunState, call: int, *, same: bool) -> None:
     if program < 0:
         return
     number = state.sessions[program].told_in(call)
+    is_told = number >= 0
     is_over = state.status[program] in (SKIPPED, CANCELLED) or program in state.inherited_failure
-    if not same and number >= 0 and not is_over:
+    if is_told and not same and not is_over:
         go_back(state, program, number)
     else:
         hear(state, call)

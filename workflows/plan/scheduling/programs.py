@@ -25,7 +25,8 @@ def wake(state: RunState, program: int) -> None:
     """Have a program that waits go on if one of the calls for which it waits has ended, and else not."""
     if state.status[program] != DELEGATED:
         return
-    has_ended = any(not is_open(state.status[call]) for call in state.sessions[program].waits)
+    waits = state.sessions[program].waits
+    has_ended = any(not is_open(state.status[call]) for call in waits)
     if has_ended and not state.queued[program]:
         ready.queue(state, program)
     elif not has_ended:
@@ -37,7 +38,8 @@ def hear(state: RunState, call: int) -> None:
     program = _waiting_caller(state, call)
     if program < 0:
         return
-    if call in state.sessions[program].waits and not is_open(state.status[call]):
+    is_awaited = call in state.sessions[program].waits
+    if is_awaited and not is_open(state.status[call]):
         ready.queue(state, program)
 
 
@@ -51,7 +53,11 @@ def tell(state: RunState, program: int) -> None:
 
 def ended(state: RunState, session: Session) -> tuple[int, ...]:
     """Return the calls for which a script waits that have ended."""
-    return tuple(call for call in session.waits if not is_open(state.status[call]))
+    calls: list[int] = []
+    for call in session.waits:
+        if not is_open(state.status[call]):
+            calls.append(call)
+    return tuple(calls)
 
 
 def _keep_order(state: RunState, session: Session) -> None:
@@ -59,13 +65,18 @@ def _keep_order(state: RunState, session: Session) -> None:
     an edit tells it the same in the same order.
     """
     told = session.last.told
+    noted = [state.ended_at.get(call, 0) for call in told]
+
+    # Calls that have ended at the same time go on to do so; every other time is later than the one before it.
     last = last_told(state, session)
-    times = dict[int, int]()
-    for at in sorted(state.ended_at.get(call, 0) for call in told):
+    times: dict[int, int] = {}
+    for at in sorted(noted):
         if at not in times:
-            last = times[at] = max(at, last + 1)
-    for call in told:
-        state.ended_at[call] = times[state.ended_at.get(call, 0)]
+            last = max(at, last + 1)
+            times[at] = last
+
+    for call, at in zip(told, noted, strict=True):
+        state.ended_at[call] = times[at]
     state.last_end = max(state.last_end, last)
 
 
@@ -74,7 +85,8 @@ def last_told(state: RunState, session: Session) -> int:
     for number in range(session.number - 1, -1, -1):
         told = session.advances[number].told
         if told:
-            return max(state.ended_at.get(call, 0) for call in told)
+            ends = [state.ended_at.get(call, 0) for call in told]
+            return max(ends)
     return 0
 
 
@@ -85,17 +97,21 @@ def follows(state: RunState, call: int) -> int:
     program = _waiting_caller(state, call)
     if program < 0:
         return -1
+    waits = state.sessions[program].waits
+    is_only = call in waits and len(waits) == 1
     # A call that may expire is not waited for as long as its activity takes.
-    is_only = list(state.sessions[program].waits) == [call]
-    return program if is_only and not state.graph.specs[call].expires else -1
+    if not is_only or state.graph.specs[call].expires:
+        return -1
+    return program
 
 
 def _waiting_caller(state: RunState, call: int) -> int:
     """Return the program that has made a call if it waits and is not about to go on, or -1."""
     program = state.graph.caller_of(call)
-    if program < 0 or state.status[program] != DELEGATED or state.queued[program]:
+    if program < 0:
         return -1
-    return program
+    is_waiting = state.status[program] == DELEGATED and not state.queued[program]
+    return program if is_waiting else -1
 
 
 def begin_again(state: RunState, program: int) -> None:
@@ -151,8 +167,10 @@ def retried_from(state: RunState, program: int) -> int:
     that was the fault of the script or of a call; then the first one.
     """
     kind = state.notes.get(program, ("",))[0]
-    has_failed_there = state.status[program] == FAILED and kind not in (CALL_FAILED, PROGRAM_FAILED)
-    return state.sessions[program].number if has_failed_there and program in state.sessions else 0
+    if state.status[program] != FAILED or kind in (CALL_FAILED, PROGRAM_FAILED):
+        return 0
+    session = state.sessions.get(program)
+    return 0 if session is None else session.number
 
 
 # The activities of programs.
@@ -182,7 +200,9 @@ def known_as(state: RunState, spec: NodeSpec) -> int:
 
     What has failed or was cancelled is made again, and what a person confirms asks: by a unit of its own.
     """
-    known = state.graph.by_key.get(spec.key, -1) if spec.key else -1
+    if not spec.key:
+        return -1
+    known = state.graph.by_key.get(spec.key, -1)
     if known < 0 or spec.kind == "task":
         return known
     status = state.status[known]
@@ -221,20 +241,26 @@ def has_gone_on(state: RunState, call: int) -> bool:
     if program < 0:
         return False
     session = state.sessions[program]
-    return call in session.heard or (call in session.last.told and state.status[program] == SUCCEEDED)
+    if call in session.heard:
+        return True
+    return call in session.last.told and state.status[program] == SUCCEEDED
 
 
 def has_taken_notice(state: RunState, call: int) -> bool:
     """Whether a script was told how its call has ended, and has come to another wait or to its end."""
+    if not is_told(state, call):
+        return False
     program = state.graph.caller_of(call)
-    return is_told(state, call) and (state.status[program] != RUNNING or call in state.sessions[program].heard)
+    return state.status[program] != RUNNING or call in state.sessions[program].heard
 
 
 def failures_read(state: RunState, program: int) -> list[int]:
     """Return the failed calls because of which a program has failed: those of which its script was told last."""
-    if program not in state.sessions or state.notes.get(program, ("",))[0] != CALL_FAILED:
+    session = state.sessions.get(program)
+    kind = state.notes.get(program, ("",))[0]
+    if session is None or kind != CALL_FAILED:
         return []
-    for advance in reversed(state.sessions[program].advances):
+    for advance in reversed(session.advances):
         failed = [call for call in advance.told if state.status[call] == FAILED]
         if failed:
             return failed
@@ -245,13 +271,14 @@ def beginning(state: RunState, program: int) -> dict[str, Any]:
     """Return the fields of the first advance of a program: when it `ends` to wait, which is when it began for the first
     time, `since` when it began again, and which of its calls had `failed` then.
     """
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     if state.generation[program] > 1:
-        found["since"] = max(state.now, state.last_end)
-        found["failed"] = tuple(_failed_before(state, program))
+        fields["since"] = max(state.now, state.last_end)
+        fields["failed"] = tuple(_failed_before(state, program))
     if program in state.ended_at:
-        found["ends"] = {state.path(program): state.ended_at[program]}
-    return found
+        path = state.path(program)
+        fields["ends"] = {path: state.ended_at[program]}
+    return fields
 
 
 def _failed_before(state: RunState, program: int) -> list[str]:

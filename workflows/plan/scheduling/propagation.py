@@ -40,9 +40,13 @@ def propagate(state: RunState, unit: int) -> None:
         state.ended_at.setdefault(unit, state.now)
         state.deadlines.pop(CALLS - unit, None)
     _end_loop(state, unit)
+
+    # Dependents compare the end of a node that ran again with its end before; see `retry.revise`.
     if unit in state.previous_result:
         state.revised.append(unit)
         return
+
+    # Maps whose items ran behind its items, then everything that counts it.
     status = state.status[unit]
     for node in graph.pipes.get(unit, ()):
         if state.runs_behind(node, unit):
@@ -60,13 +64,16 @@ def propagate(state: RunState, unit: int) -> None:
                     admit(state, node)
             elif not state.runs_behind(node, unit):
                 _block_or_skip(state, node, status)
+
+    # The node that waits for it as its fallback, and the script that has called it.
     notify_fallbacks(state, unit, status)
     programs.hear(state, unit)
 
 
 def _end_loop(state: RunState, unit: int) -> None:
     """Cancel the calls of a tool loop that its model has come to its answer without."""
-    if state.graph.specs[unit].kind == "llm" and state.status[unit] in (SUCCEEDED, SKIPPED):
+    has_answered = state.status[unit] in (SUCCEEDED, SKIPPED)
+    if has_answered and state.graph.specs[unit].kind == "llm":
         cancel_running_calls(state, unit)
 
 
@@ -76,7 +83,8 @@ def _count_in(state: RunState, join: int, status: int) -> None:
         joins.count(state, join)
     else:
         state.open_inputs[join] -= 1
-        state.ok_inputs[join] += status == SUCCEEDED
+        if status == SUCCEEDED:
+            state.ok_inputs[join] += 1
     if state.awaiting_inputs[join]:
         consider(state, join)
 
@@ -94,7 +102,8 @@ def _block_or_skip(state: RunState, node: int, cause: int) -> None:
     blocking = cause in (FAILED, BLOCKED)
     if state.status[node] == PENDING:
         state.inherited_failure[node] = True
-        end_without_value(state, node, BLOCKED if blocking else SKIPPED)
+        ending = BLOCKED if blocking else SKIPPED
+        end_without_value(state, node, ending)
     elif state.status[node] == BLOCKED and not blocking:
         skip_blocked(state, node)
 
@@ -103,9 +112,10 @@ def source_ended(state: RunState, node: int, status: int) -> None:
     """Go on with a map whose items ran behind those of a map that has ended: if that was skipped or cancelled it ends,
     else when all its items have ended.
     """
-    if state.status[node] == BLOCKED and status in (SKIPPED, CANCELLED):
+    is_source_gone = status in (SKIPPED, CANCELLED)
+    if state.status[node] == BLOCKED and is_source_gone:
         skip_blocked(state, node)
-    elif state.status[node] == EXPANDED and status in (SKIPPED, CANCELLED):
+    elif state.status[node] == EXPANDED and is_source_gone:
         state.inherited_failure[node] = True
         cancel(state, node, SKIPPED, NO_ITEMS)
     elif state.status[node] == EXPANDED and not state.open_inputs[node]:
@@ -115,26 +125,40 @@ def source_ended(state: RunState, node: int, status: int) -> None:
 def notify_fallbacks(state: RunState, unit: int, status: int) -> None:
     """Skip the fallback of a node that did not fail, and end the node whose fallback has ended."""
     fallback = state.graph.specs[unit].successor
-    if fallback >= 0 and status == BLOCKED and state.status[fallback] == PENDING:
+    if fallback >= 0:
+        _release_fallback(state, fallback, status)
+    host = state.graph.predecessor.get(unit)
+    if host is not None and state.status[host] == DELEGATED:
+        _end_host(state, host, unit, status)
+
+
+def _release_fallback(state: RunState, fallback: int, status: int) -> None:
+    """Block a fallback whose node is blocked, and skip that of a node that did not fail."""
+    if status == BLOCKED and state.status[fallback] == PENDING:
         _block_or_skip(state, fallback, BLOCKED)
-    elif fallback >= 0 and status in (SUCCEEDED, SKIPPED, CANCELLED):
+    elif status in (SUCCEEDED, SKIPPED, CANCELLED):
         blocked: list[int] = []
         not_needed(state, fallback, blocked)
         for node in blocked:
             skip_blocked(state, node, NOT_NEEDED)
-    host = state.graph.predecessor.get(unit)
-    if host is None or state.status[host] != DELEGATED:
-        return
+
+
+def _end_host(state: RunState, host: int, fallback: int, status: int) -> None:
+    """End a node as its fallback has ended. The node keeps its own error, if it has one."""
     if status == SUCCEEDED:
-        at = state.ended_at.get(unit, 0)
-        succeed(state, host, Outcome(state.digest[unit], state.size[unit], state.facts.get(unit), at=at))
-    elif status == FAILED and state.graph.specs[unit].maker >= 0:  # the last turn fails as the tool loop does
-        fail(state, host, *(state.notes.get(host) or state.notes[unit]))
+        at = state.ended_at.get(fallback, 0)
+        facts = state.facts.get(fallback)
+        succeed(state, host, Outcome(state.digest[fallback], state.size[fallback], facts, at=at))
+    elif status == FAILED and state.graph.specs[fallback].maker >= 0:  # the last turn fails as the tool loop does
+        kind, message = state.notes.get(host) or state.notes[fallback]
+        fail(state, host, kind, message)
     else:
-        end_without_value(state, host, FAILED, state.notes.get(host) or state.notes.get(unit))
+        note = state.notes.get(host) or state.notes.get(fallback)
+        end_without_value(state, host, FAILED, note)
 
 
 def _item_ended(state: RunState, unit: int) -> None:
+    """Carry the end of a unit of an item to what waits for its value, to joins of items, and to its map."""
     node = state.node_of(unit)
     if state.status[node] != EXPANDED or unit not in state.items[node]:
         return
@@ -142,8 +166,8 @@ def _item_ended(state: RunState, unit: int) -> None:
         state.revised.append(unit)
         return
     state.open_inputs[node] -= 1
-    for other in state.behind(unit):
-        feed(state, other)
+    for dependent in state.behind(unit):
+        feed(state, dependent)
     if unit in state.values(node):
         _tell_joins(state, node, state.status[unit])
     if state.status[node] == EXPANDED and not state.open_inputs[node]:
@@ -157,6 +181,7 @@ def _tell_joins(state: RunState, node: int, status: int) -> None:
             state.mark(join)
             continue
         state.open_inputs[join] -= 1
-        state.ok_inputs[join] += status == SUCCEEDED
+        if status == SUCCEEDED:
+            state.ok_inputs[join] += 1
         if state.awaiting_inputs[join]:
             consider(state, join)

@@ -3,9 +3,10 @@
 A unit that may not start waits at one thing that it lacks, and is queued again when that thing may be there.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from heapq import heappop, heappush
-from typing import Any
+from math import ceil
+from typing import Any, NamedTuple
 
 from sennit.workflows.plan.fusion.islands import Islands, dealt, readers_of
 from sennit.workflows.plan.fusion.rules import why_alone
@@ -20,8 +21,20 @@ from sennit.workflows.plan.scheduling.waits import Cause
 
 LEAST_CALLS = "the least calls of a program"
 """What a program waits for that makes more model calls than the budget has left."""
-Likeness = tuple[str, str, int, int, int]
-"""Queue, page, priority, attempts, and the map of items: what units have in common that share an activity."""
+
+
+class Likeness(NamedTuple):
+    """What units have in common that share an activity. `map_node` is the map whose items they are, None for nodes."""
+
+    queue: str
+    page: str
+    priority: int
+    attempts: int
+    map_node: int | None
+
+
+PiecesByReaders = dict[tuple[int, ...], list[list[int]]]
+"""By the nodes that wait for them: pieces, which are units that run in one activity."""
 
 
 def queue(state: RunState, unit: int) -> None:
@@ -38,7 +51,8 @@ def _push(state: RunState, unit: int) -> None:
 
 def _turn_to(state: RunState, unit: int, cause: Cause) -> None:
     """Note for what a unit waits from now on."""
-    state.waits.turn_to(unit, cause, state.now, is_call=state.is_call(unit))
+    is_call = state.is_call(unit)
+    state.waits.turn_to(unit, cause, state.now, is_call=is_call)
 
 
 def may_start(state: RunState, unit: int) -> bool:
@@ -78,7 +92,8 @@ def _waits(state: RunState, unit: int) -> bool:
 
 def waiter(state: RunState, unit: int) -> Waiter:
     """Return a unit as it stands in a queue."""
-    priority, rank, _ = state.graph.keys[state.node_of(unit)]
+    node = state.node_of(unit)
+    priority, rank, _ = state.graph.keys[node]
     return priority, rank, unit
 
 
@@ -97,14 +112,16 @@ def _is_held_by_slice(state: RunState, unit: int) -> bool:
     """Let a unit wait for the first slice of its tasks that has no room for it beside the calls that run; if all have,
     wake the next one in its place.
     """
-    for each in slices.slices_of(state, unit):
-        budget = each.budget
-        lacks = budget.lacks(_estimate(state, budget, unit, 1 + len(each.waiting)))
+    for task_slice in slices.slices_of(state, unit):
+        budget = task_slice.budget
+        rivals = 1 + len(task_slice.waiting)
+        lacking = budget.lacks(_estimate(state, budget, unit, rivals))
         # A sub-agent gets a part of what is left: it waits until something is.
-        is_taken = state.kind_of(unit) == "agent" and not all(map(budget.left, budget.limits))
-        if lacks or is_taken:
+        is_agent = state.kind_of(unit) == "agent"
+        is_taken = is_agent and not all(map(budget.left, budget.limits))
+        if lacking or is_taken:
             _turn_to(state, unit, "budget")
-            heappush(each.waiting, waiter(state, unit))
+            heappush(task_slice.waiting, waiter(state, unit))
             return True
     wake_in_slices(state, unit)
     return False
@@ -121,13 +138,17 @@ def wake_in_slices(state: RunState, unit: int) -> None:
 def wake(state: RunState, name: str) -> None:
     """Queue the units that may hold a lock next. Those that were cancelled meanwhile are left out."""
     lock = state.locks.get(name)
-    woken: list[Waiter] = []
-    while lock is not None and not woken:
+    if lock is None:
+        return
+    woken: list[int] = []
+    while not woken:
         admitted = lock.wake()
         if not admitted:
             return
-        woken = [each for each in admitted if state.queued.get(each[2])]
-    for _, _, unit in woken:
+        for _, _, unit in admitted:
+            if state.queued.get(unit):
+                woken.append(unit)
+    for unit in woken:
         _push(state, unit)
 
 
@@ -138,23 +159,31 @@ def rate_of(state: RunState, unit: int) -> Rate | None:
     """
     if not state.rates or unit in state.answers:
         return None
-    return state.rates.get(state.spec_of(unit).queue) if state.kind_of(unit) == "llm" else None
+    if state.kind_of(unit) != "llm":
+        return None
+    return state.rates.get(state.spec_of(unit).queue)
 
 
 def _requeue(state: RunState, rate: Rate) -> None:
     """Queue as many waiting units as there is room for, in order."""
-    moved, last = 0, -1
+    moved = 0
+    last: int | None = None
     while rate.waiting and moved < rate.room:
-        unit = heappop(rate.waiting)[2]
+        _, _, unit = heappop(rate.waiting)
         if state.queued.get(unit) and unit != last:  # it is there twice if it was cancelled and queued again
             queue(state, unit)
-            moved, last = moved + 1, unit
+            moved += 1
+            last = unit
 
 
 def renew(state: RunState, rates: dict[str, Rate]) -> None:
     """Apply these rates, with what they have counted so far, to a state, and count what runs in it."""
-    state.rates = {name: Rate(rate.limit, rate.calls, rate.ended) for name, rate in rates.items()}
-    for unit in state.units_in(RUNNING) if rates else ():
+    state.rates = {}
+    for name, known in rates.items():
+        state.rates[name] = Rate(known.limit, known.calls, known.ended)
+    if not rates:
+        return
+    for unit in state.units_in(RUNNING):
         rate = rate_of(state, unit)
         if rate is not None:
             rate.running += 1
@@ -162,8 +191,10 @@ def renew(state: RunState, rates: dict[str, Rate]) -> None:
 
 def in_flight(state: RunState, unit: int, generation: int = 0) -> bool:
     """Whether a write of this unit that was cut off has not come to its end, in this generation or, with 0, in any."""
-    found = state.effects.get(unit, ())
-    return any(each.status == "in flight" and generation in (0, each.generation) for each in found)
+    for effect in state.effects.get(unit, ()):
+        if effect.status == "in flight" and generation in (0, effect.generation):
+            return True
+    return False
 
 
 def take(state: RunState, unit: int) -> None:
@@ -209,57 +240,95 @@ def _free(state: RunState, name: str, unit: int) -> None:
 
 def likeness_of(state: RunState, unit: int) -> Likeness | None:
     """Return what units have in common that may run in one activity: None for one that runs alone."""
-    node, spec = state.node_of(unit), state.spec_of(unit)
-    is_apart = unit in state.alone or unit in state.answers
-    is_apart |= state.kind_of(unit) == "map"  # it puts its items together, which go to it alone
-    if is_apart or not state.timings.is_short(spec) or why_alone(state.graph, node, spec, state.locks_of(unit)):
+    if unit in state.alone or unit in state.answers:
+        return None
+    if state.kind_of(unit) == "map":  # it puts its items together, which go to it alone
+        return None
+    node = state.node_of(unit)
+    spec = state.spec_of(unit)
+    if not state.timings.is_short(spec) or why_alone(state.graph, node, spec, spec.locks):
         return None
     if reads_long_manifests(state, unit):
         return None
-    return spec.queue, spec.page, spec.priority, spec.attempts, node if state.is_item(unit) else -1
+    map_node = node if state.is_item(unit) else None
+    return Likeness(spec.queue, spec.page, spec.priority, spec.attempts, map_node)
 
 
 def reads_long_manifests(state: RunState, unit: int) -> bool:
     """Whether the manifests that a unit is given are too long to travel with those of others."""
     spec = state.spec_of(unit)
-    references = [state.digest[node] or "" for node in dict.fromkeys((*spec.reads, *spec.needs))]
-    size = sum(len(reference) for reference in references if joins.is_manifest(reference))
+    size = 0
+    for node in dict.fromkeys((*spec.reads, *spec.needs)):
+        reference = state.digest[node] or ""
+        if joins.is_manifest(reference):
+            size += len(reference)
     return size > MAX_MEMBER_MANIFESTS_BYTES
 
 
 def readers(state: RunState, unit: int) -> tuple[int, ...]:
     """Return what waits for a unit."""
-    return (state.node_of(unit),) if state.is_item(unit) else readers_of(state.graph, unit)
+    if state.is_item(unit):
+        return (state.node_of(unit),)
+    return readers_of(state.graph, unit)
 
 
 def groups_of(state: RunState, likeness: Likeness, units: Sequence[int]) -> list[list[int]]:
     """Return the activities in which to run these units, with what can run behind them in the same ones. What is added
     has been paid for.
     """
-    workers = state.timings.workers.get(likeness[0], 1)
+    workers = state.timings.workers.get(likeness.queue, 1)
     most = MAX_WAVE_MEMBERS if state.heap else MAX_MEMBERS
-    classes: dict[tuple[int, ...], list[list[int]]] = {}
     if state.is_item(units[0]):
-        classes[()] = [[unit] for unit in units]
+        pieces_by_readers: PiecesByReaders = {(): [[unit] for unit in units]}
     else:
-        islands = _islands_behind(state, likeness)
-        room = min(MAX_MEMBERS if workers == 1 else MAX_WAVE_MEMBERS, state.in_flight - state.running)
-        for piece in islands.pieces(units, widest=-(-len(units) // workers), room=room):
-            first = [unit for unit in piece if state.status[unit] == RUNNING]
-            if len(piece) == len(first) or reserve(state, [unit for unit in piece if unit not in first]):
-                classes.setdefault(islands.readers(piece), []).append(piece)
-            else:
-                for unit in first:
-                    classes.setdefault(readers_of(state.graph, unit), []).append([unit])
-    found = []
-    for pieces in classes.values():
-        held = dict.fromkeys(state.shared[unit] for piece in pieces for unit in piece if unit in state.shared)
-        room = len(held) + max(0, state.window - state.activities)
-        groups = dealt(pieces, workers=workers, room=room, most=most)
-        for group in groups:
+        pieces_by_readers = _paid_pieces(state, likeness, units, workers)
+
+    # Pieces for other readers go to other activities: so no reader waits for what it does not read.
+    groups: list[list[int]] = []
+    for pieces in pieces_by_readers.values():
+        room = _room_for(state, pieces)
+        dealt_groups = dealt(pieces, workers=workers, room=room, most=most)
+        for group in dealt_groups:
             share_activity(state, group)
-        found += groups
-    return found
+        groups += dealt_groups
+    return groups
+
+
+def _paid_pieces(state: RunState, likeness: Likeness, units: Sequence[int], workers: int) -> PiecesByReaders:
+    """Return the pieces that these units make with what can run behind them. Where the budget does not afford what is
+    behind, the units of a piece are pieces of their own.
+    """
+    islands = _islands_behind(state, likeness)
+    widest = ceil(len(units) / workers)
+    members = MAX_MEMBERS if workers == 1 else MAX_WAVE_MEMBERS
+    room = min(members, state.in_flight - state.running)
+    pieces: PiecesByReaders = {}
+    for piece in islands.pieces(units, widest=widest, room=room):
+        started: list[int] = []
+        added: list[int] = []
+        for unit in piece:
+            if state.status[unit] == RUNNING:
+                started.append(unit)
+            else:
+                added.append(unit)
+        if not added or reserve(state, added):
+            pieces.setdefault(islands.readers(piece), []).append(piece)
+            continue
+        for unit in started:
+            waiting = readers_of(state.graph, unit)
+            pieces.setdefault(waiting, []).append([unit])
+    return pieces
+
+
+def _room_for(state: RunState, pieces: list[list[int]]) -> int:
+    """Return in how many activities these pieces may run: in those of their units, and in as many as may start."""
+    held: dict[int, None] = {}
+    for piece in pieces:
+        for unit in piece:
+            if unit in state.shared:
+                held[state.shared[unit]] = None
+    free = max(0, state.window - state.activities)
+    return len(held) + free
 
 
 def _islands_behind(state: RunState, likeness: Likeness) -> Islands:
@@ -267,11 +336,16 @@ def _islands_behind(state: RunState, likeness: Likeness) -> Islands:
 
     def joins_in(node: int) -> bool:
         spec = state.graph.specs[node]
-        is_new = state.status[node] == PENDING and not (state.queued[node] or spec.watches or spec.page)
-        return is_new and spec.kind == "tool" and likeness_of(state, node) == likeness
+        if state.status[node] != PENDING or state.queued[node]:
+            return False
+        if spec.watches or spec.page or spec.kind != "tool":
+            return False
+        return likeness_of(state, node) == likeness
 
-    graph, timings = state.graph, state.timings
-    return Islands(graph, state.open_deps, joins_in, lambda node: timings.length(graph.specs[node]))
+    def millis(node: int) -> int:
+        return state.timings.length(state.graph.specs[node])
+
+    return Islands(state.graph, state.open_deps, joins_in, millis)
 
 
 def share_activity(state: RunState, units: Sequence[int], first: int | None = None) -> None:
@@ -281,7 +355,8 @@ def share_activity(state: RunState, units: Sequence[int], first: int | None = No
     if first is None:
         first = units[0]
     state.shared |= dict.fromkeys(units, first)
-    state.together[first] = state.together.get(first, 0) + len(units)
+    members = state.together.get(first, 0)
+    state.together[first] = members + len(units)
 
 
 def leave(state: RunState, unit: int) -> None:
@@ -290,21 +365,27 @@ def leave(state: RunState, unit: int) -> None:
     if first is None:
         return
     rest = state.together.pop(first) - 1
-    if rest and first == unit:  # it may start again before the others have ended, in another activity
-        others = [each for each, its in state.shared.items() if its == first]
+    if not rest:
+        return
+    if first == unit:
+        # The unit may start again before the others have ended, in another activity: these go by another one's number.
+        others = [member for member, activity in state.shared.items() if activity == first]
         first = others[-1]
         state.shared |= dict.fromkeys(others, first)
-    if rest:
-        state.together[first] = rest
+    state.together[first] = rest
 
 
 def behind_in_activity(state: RunState, unit: int) -> list[int]:
     """Return what runs in the same activity as a unit and may read what it returns."""
-    first, found = state.shared.get(unit), [unit]
-    for here in found if first is not None and not state.is_item(unit) else ():
-        others = dict.fromkeys(state.graph.consumers[here])
-        found += [other for other in others if state.shared.get(other) == first and other not in found]
-    return found[1:]
+    activity = state.shared.get(unit)
+    if activity is None or state.is_item(unit):
+        return []
+    members = [unit]
+    for node in members:  # which grows
+        for consumer in state.graph.consumers[node]:
+            if state.shared.get(consumer) == activity and consumer not in members:
+                members.append(consumer)
+    return members[1:]
 
 
 def afford(state: RunState, unit: int) -> bool:
@@ -320,10 +401,10 @@ def afford(state: RunState, unit: int) -> bool:
 
 def reserve_in_slices(state: RunState, unit: int) -> None:
     """Reserve what a start of this unit is expected to use in the slices of its tasks."""
-    for each in slices.slices_of(state, unit):
-        rivals = 1 + len(each.waiting)
-        wanted = _estimate(state, each.budget, unit, rivals)
-        _reserve(state, each.budget, unit, wanted, rivals)
+    for task_slice in slices.slices_of(state, unit):
+        rivals = 1 + len(task_slice.waiting)
+        wanted = _estimate(state, task_slice.budget, unit, rivals)
+        _reserve(state, task_slice.budget, unit, wanted, rivals)
 
 
 def _lacking(state: RunState, unit: int) -> str:
@@ -333,7 +414,8 @@ def _lacking(state: RunState, unit: int) -> str:
         return ""
     if missing_calls(state, unit):
         return LEAST_CALLS
-    return budget.lacks(_estimate(state, budget, unit, _rivals(state)))
+    wanted = _estimate(state, budget, unit, _rivals(state))
+    return budget.lacks(wanted)
 
 
 def _wait_for_budget(state: RunState, unit: int, lacking: str) -> None:
@@ -344,7 +426,8 @@ def _wait_for_budget(state: RunState, unit: int, lacking: str) -> None:
     order, rank, _ = waiter(state, unit)
     if lacking == LEAST_CALLS and state.budget is not None:
         order = missing_calls(state, unit) + state.budget.left("calls")
-    heappush(state.waiting_budget.setdefault(lacking, []), (order, rank, unit))
+    waiting = state.waiting_budget.setdefault(lacking, [])
+    heappush(waiting, (order, rank, unit))
 
 
 def wake_paid(state: RunState) -> None:
@@ -359,9 +442,10 @@ def wake_paid(state: RunState) -> None:
 
 
 def _wake_first(state: RunState, limit: str) -> None:
+    """Queue the first unit that waits for a limit if the budget affords it now and nothing ready comes before it."""
     waiting = state.waiting_budget[limit]
     while waiting:
-        unit = waiting[0][2]
+        _, _, unit = waiting[0]
         if not state.queued.get(unit):  # it was cancelled meanwhile
             heappop(waiting)
             continue
@@ -383,8 +467,14 @@ def _wake_first(state: RunState, limit: str) -> None:
 
 def unpaid(state: RunState) -> list[int]:
     """Return the units that wait for budget, in order."""
-    waiting = sorted(each for heap in state.waiting_budget.values() for each in heap)
-    return list(dict.fromkeys(unit for _, _, unit in waiting if state.queued.get(unit)))
+    waiting: list[Waiter] = []
+    for heap in state.waiting_budget.values():
+        waiting += heap
+    units: dict[int, None] = {}
+    for _, _, unit in sorted(waiting):
+        if state.queued.get(unit):
+            units[unit] = None
+    return list(units)
 
 
 def reserve(state: RunState, units: Sequence[int]) -> bool:
@@ -393,9 +483,11 @@ def reserve(state: RunState, units: Sequence[int]) -> bool:
     if budget is None:
         return True
     rivals = _rivals(state)
-    estimates = [_estimate(state, budget, unit, rivals) for unit in units]
+    estimates: list[Amounts] = []
     total = Amounts()
-    for wanted in estimates:
+    for unit in units:
+        wanted = _estimate(state, budget, unit, rivals)
+        estimates.append(wanted)
         total.add(wanted)
     if budget.lacks(total):
         return False
@@ -416,43 +508,71 @@ def share(state: RunState, starts: list[Start]) -> None:
     have none yet share that too.
     """
     budget = state.budget
-    agents = [start for start in starts if state.kind_of(start.units[0]) == "agent"]
-    agents = [start for start in agents if not start.asks and start.units[0] not in state.answers]
+    agents = [start for start in starts if _starts_agent(state, start)]
     if not agents or (budget is None and not state.slices):
         return
     to_come = _agents_to_come(state)
     for place, start in enumerate(agents, 1):
-        later = [other for other in agents[place:] if not state.spec_of(other.units[0]).tokens]
+        later: list[Start] = []
+        for rival in agents[place:]:
+            if not state.spec_of(rival.units[0]).tokens:
+                later.append(rival)
         if budget is not None:
-            start.limits = budget.share(start.units[0], 1 + to_come + len(later))
+            parts = 1 + to_come + len(later)
+            start.limits = budget.share(start.units[0], parts)
         _share_slices(state, start, later)
+
+
+def _starts_agent(state: RunState, start: Start) -> bool:
+    """Whether a sub-agent starts that spends something: it asks nobody first, and a person has not answered for it."""
+    unit = start.units[0]
+    if start.asks or unit in state.answers:
+        return False
+    return state.kind_of(unit) == "agent"
 
 
 def _share_slices(state: RunState, start: Start, later: list[Start]) -> None:
     """Give a sub-agent its part of the slices of its tasks, each of which it may share with `later` ones."""
-    for holder in slices.holders_of(state, start.units[0]):
-        others = [other for other in later if holder in slices.holders_of(state, other.units[0])]
-        part = state.slices[holder].budget.share(start.units[0], 1 + len(others))
-        limits = start.limits or {}
-        start.limits = limits | {name: min(most, limits.get(name, most)) for name, most in part.items()}
+    unit = start.units[0]
+    for holder in slices.holders_of(state, unit):
+        parts = 1
+        for rival in later:
+            if holder in slices.holders_of(state, rival.units[0]):
+                parts += 1
+        part = state.slices[holder].budget.share(unit, parts)
+
+        # Of each limit the sub-agent has the least that the run and the slices around it give it.
+        limits = dict(start.limits or {})
+        for name, most in part.items():
+            limits[name] = min(most, limits.get(name, most))
+        start.limits = limits
 
 
 def _agents_to_come(state: RunState) -> int:
     """Return how many sub-agents without a part of their own have not started. A map that has not opened counts as one:
     nobody knows yet how long its list is.
     """
-    found = 0
+    to_come = 0
     for node, spec in enumerate(state.graph.specs):
-        units: Sequence[int] = ()
         if spec.kind == "agent":
-            units = (node,)
-        elif spec.agents_per_item and node in state.items:
-            units = [unit for unit in state.items[node] if state.kind_of(unit) == "agent"]
-        elif spec.agents_per_item and state.status[node] not in ENDED:
-            found += 1
-        for unit in units:
-            found += not state.spec_of(unit).tokens and state.status[unit] not in (*ENDED, RUNNING)
-    return found
+            if _awaits_part(state, node):
+                to_come += 1
+        elif not spec.agents_per_item:
+            continue
+        elif node in state.items:
+            for unit in state.items[node]:
+                if state.kind_of(unit) == "agent" and _awaits_part(state, unit):
+                    to_come += 1
+        elif state.status[node] not in ENDED:
+            to_come += 1
+    return to_come
+
+
+def _awaits_part(state: RunState, agent: int) -> bool:
+    """Whether a sub-agent without an estimate of its own has still to start."""
+    if state.spec_of(agent).tokens:
+        return False
+    return state.status[agent] not in (*ENDED, RUNNING)
 
 
 def missing_calls(state: RunState, unit: int) -> int:
@@ -460,20 +580,34 @@ def missing_calls(state: RunState, unit: int) -> int:
 
     A program that runs again may take over all that programs have called so far, and in a fork any number of calls.
     """
-    has_begun = unit in state.sessions and state.sessions[unit].has_begun
-    quote = None if state.is_item(unit) or state.forks or has_begun else state.graph.specs[unit].quote
-    if quote is None or state.budget is None or "calls" not in state.budget.limits:
+    if state.is_item(unit) or state.forks:
+        return 0
+    session = state.sessions.get(unit)
+    if session is not None and session.has_begun:
+        return 0
+    quote = state.graph.specs[unit].quote
+    budget = state.budget
+    if quote is None or budget is None or "calls" not in budget.limits:
         return 0
     known = 0
     if state.generation[unit] > 1:
-        calls = (node for node, spec in enumerate(state.graph.specs) if spec.page and spec.kind == "llm")
-        known = sum(state.status[node] == SUCCEEDED for node in calls)
-    return max(0, quote.calls - known - state.budget.left("calls"))
+        known = _model_calls_made(state)
+    return max(0, quote.calls - known - budget.left("calls"))
+
+
+def _model_calls_made(state: RunState) -> int:
+    """Return how many model calls of programs have a value."""
+    made = 0
+    for node, spec in enumerate(state.graph.specs):
+        if spec.page and spec.kind == "llm" and state.status[node] == SUCCEEDED:
+            made += 1
+    return made
 
 
 def _rivals(state: RunState) -> int:
     """Return among how many calls that are ready what the run's budget has left is divided."""
-    return 1 + len(state.heap) + sum(map(len, state.waiting_budget.values()))
+    held_back = sum(map(len, state.waiting_budget.values()))
+    return 1 + len(state.heap) + held_back
 
 
 def _estimate(state: RunState, budget: Budget, unit: int, rivals: int) -> Amounts:
@@ -482,10 +616,13 @@ def _estimate(state: RunState, budget: Budget, unit: int, rivals: int) -> Amount
         return Amounts(nodes=1)
     spec = state.spec_of(unit)
     if spec.kind == "program" and state.timings.fuse != "off" and "nodes" in budget.limits:
-        return Amounts(nodes=1 + min(MAX_ADVANCE_CALLS, budget.left("nodes") // 2))
+        # An advance of it may make calls itself.
+        calls = min(MAX_ADVANCE_CALLS, budget.left("nodes") // 2)
+        return Amounts(nodes=1 + calls)
     is_model = state.kind_of(unit) == "llm"
     if is_model and spec.reply:
-        return budget.wanted(_granted(state, budget, unit, rivals), spec.price)
+        granted = _granted(state, budget, unit, rivals)
+        return budget.wanted(granted, spec.price)
     return budget.estimate(spec.tokens, model=is_model, price=spec.price)
 
 
@@ -495,29 +632,50 @@ def _granted(state: RunState, budget: Budget, unit: int, rivals: int) -> int:
     """
     spec = state.spec_of(unit)
     if unit in state.prompts:  # it was measured, and needs room for its whole reply
-        return max(spec.tokens, budget.granted(state.prompts[unit], spec.reply, 0))
-    prompt = spec.prompt + min(spec.material, tokens_in(_read_bytes(state, unit)))
-    return max(spec.tokens, budget.granted(prompt, spec.reply, rivals))
+        granted = budget.granted(state.prompts[unit], spec.reply, 0)
+    else:
+        material = tokens_in(_read_bytes(state, unit))
+        prompt = spec.prompt + min(spec.material, material)
+        granted = budget.granted(prompt, spec.reply, rivals)
+    return max(spec.tokens, granted)
 
 
 def _read_bytes(state: RunState, unit: int) -> int:
     """Return about how many bytes the outputs have that a model call refers to; of a list, its item's share."""
     spec = state.spec_of(unit)
-    inputs = [*spec.reads, *state.chosen.get(unit, ())]
+    chosen = state.chosen.get(unit, ())
+    inputs = dict.fromkeys((*spec.reads, *chosen))
     if not state.is_item(unit):
-        return sum(state.size[node] for node in dict.fromkeys(inputs))
-    inputs += state.read_by(unit)
+        return _size_of(state, inputs)
+
+    # The list of which an item is one counts with that part alone.
+    inputs |= dict.fromkeys(state.read_by(unit))
     node = state.node_of(unit)
     over = state.graph.specs[node].over
-    size = sum(state.size[read] for read in dict.fromkeys(inputs) if over is None or read != over[0])
-    return size if over is None else size + state.size[over[0]] // max(1, len(state.values(node)))
+    if over is None:
+        return _size_of(state, inputs)
+    source, _ = over
+    inputs.pop(source, None)
+    items = max(1, len(state.values(node)))
+    return _size_of(state, inputs) + state.size[source] // items
+
+
+def _size_of(state: RunState, units: Iterable[int]) -> int:
+    """Return how many bytes the outputs of these units have in all."""
+    size = 0
+    for unit in units:
+        size += state.size[unit]
+    return size
 
 
 def grant(state: RunState, unit: int, left: dict[str, int]) -> int:
     """Return the tokens that a running model call is granted of those that the budget has `left` for it; 0 where they
     are not limited.
     """
-    grants = [budget.grants[unit] for budget in slices.budgets_of(state, unit) if unit in budget.grants]
+    grants: list[int] = []
+    for budget in slices.budgets_of(state, unit):
+        if unit in budget.grants:
+            grants.append(budget.grants[unit])
     if "tokens" not in left or not grants:
         return 0
     return min(*grants, left["tokens"])
@@ -530,7 +688,10 @@ def in_place(state: RunState, program: int, left: dict[str, int]) -> dict[str, A
     timings = state.timings
     if timings.fuse == "off":
         return {}
-    repeats = program in state.sessions and state.sessions[program].may_take_over
+    session = state.sessions.get(program)
+    repeats = session is not None and session.may_take_over
     if state.budget is not None and "nodes" in state.budget.limits:
-        left = {**left, "nodes": max(0, state.budget.reserved.get(program, Amounts()).nodes - 1)}
+        reserved = state.budget.reserved.get(program, Amounts())
+        calls = max(0, reserved.nodes - 1)  # one node is the program itself
+        left = {**left, "nodes": calls}
     return {"fuse": timings.fuse, "usual": timings.usual(), "repeats": repeats, "left": left}

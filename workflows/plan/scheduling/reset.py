@@ -23,6 +23,9 @@ from sennit.workflows.plan.scheduling.state import (
     RunState,
 )
 
+_STARTED = (*ENDED, RUNNING, DELEGATED, EXPANDED, IN_DOUBT)
+"""The statuses of nodes that use or have used their inputs."""
+
 
 def reset(state: RunState, node: int) -> None:
     """Make a node pending again under a new generation. Dependents that have not started on its old output wait."""
@@ -32,8 +35,12 @@ def reset(state: RunState, node: int) -> None:
 
 
 def _restart(state: RunState, node: int) -> None:
+    """Make a node pending again, without the fallbacks before and behind it."""
     stop(state, node)
     forget(state, node)
+
+    # What has grown out of the old output goes: items of maps behind it, joins that have closed with its items, its own
+    # items, and what its script has come to.
     for other in state.graph.pipes.get(node, ()):
         if other in state.items and state.status[other] not in ENDED:
             reset(state, other)
@@ -41,6 +48,8 @@ def _restart(state: RunState, node: int) -> None:
         reset(state, join)
     drop_items(state, node)
     programs.begin_again(state, node)
+
+    # Then the node stands as if it had never started.
     state.status[node] = PENDING
     state.deadlines.pop(node, None)
     state.awaiting_inputs[node] = False
@@ -54,9 +63,14 @@ def _restart(state: RunState, node: int) -> None:
 
 def takers(state: RunState, node: int) -> list[int]:
     """Return the joins of a map's items that have closed with the values of some of them."""
-    found = [join for join in joins.of_items(state, node) if join in state.chosen]
-    skipped = [join for join in found if state.notes.get(join, ("",))[0] == "Skipped"]
-    return [join for join in found if state.status[join] not in (BLOCKED, CANCELLED) and join not in skipped]
+    closed: list[int] = []
+    for join in joins.of_items(state, node):
+        if join not in state.chosen or state.status[join] in (BLOCKED, CANCELLED):
+            continue
+        kind = state.notes.get(join, ("",))[0]
+        if kind != "Skipped":
+            closed.append(join)
+    return closed
 
 
 def drop_items(state: RunState, node: int) -> None:
@@ -87,15 +101,18 @@ def reset_fallback(state: RunState, node: int) -> None:
 
 def await_fallback_again(state: RunState, fallback: int) -> None:
     """Have the node whose fallback runs again wait for it once more. It keeps its own error, but not the fallback's."""
-    ended, theirs = state.status[fallback], state.notes.get(fallback)
+    ended = state.status[fallback]
+    note_of_fallback = state.notes.get(fallback)
     host = state.graph.predecessor.get(fallback)
     while host is not None and state.status[host] in (FAILED, SUCCEEDED):
-        if state.status[host] == SUCCEEDED and ended != SUCCEEDED:
+        has_own_value = state.status[host] == SUCCEEDED and ended != SUCCEEDED
+        if has_own_value:
             return
-        ended, note = state.status[host], state.notes.get(host)
+        ended = state.status[host]
+        note = state.notes.get(host)
         forget(state, host)
         state.status[host] = DELEGATED
-        if note and note != theirs:
+        if note and note != note_of_fallback:
             state.notes[host] = note
         recheck_dependents(state, host)
         host = state.graph.predecessor.get(host)
@@ -133,7 +150,8 @@ def withdraw(state: RunState, node: int) -> None:
 
 def forget(state: RunState, node: int) -> None:
     """Drop a node's result, but keep how it ended, to compare with its next end."""
-    if state.status[node] in ENDED or state.status[node] == BLOCKED:
+    status = state.status[node]
+    if status in ENDED or status == BLOCKED:
         state.previous_result.setdefault(node, signature(state, node))
     completion.decided(state, node)
     state.generation[node] += 1
@@ -147,21 +165,24 @@ def forget(state: RunState, node: int) -> None:
 
 def signature(state: RunState, node: int) -> str:
     """Return what other nodes can see of a node's end: the digest of its value, or its status and error."""
-    status = SKIPPED if state.status[node] == BLOCKED else state.status[node]
+    status = state.status[node]
     if status == SUCCEEDED:
         return digest_in(state.digest[node] or "")
-    return f"{STATUS_NAMES[status]} {': '.join(state.notes.get(node, ()))}"
+    if status == BLOCKED:
+        status = SKIPPED
+    note = ": ".join(state.notes.get(node, ()))
+    return f"{STATUS_NAMES[status]} {note}"
 
 
 def recheck_dependents(state: RunState, node: int) -> None:
     """Recheck the dependents of a reset node that have not started on its output, and hold back pending items of open
     maps.
     """
-    for other in (*state.graph.consumers[node], *state.graph.joins[node]):
-        if not has_started(state, other):
-            withdraw(state, other)
-        elif state.status[other] == EXPANDED and not state.runs_behind(other, node):
-            for item in state.items[other]:
+    for dependent in (*state.graph.consumers[node], *state.graph.joins[node]):
+        if not has_started(state, dependent):
+            withdraw(state, dependent)
+        elif state.status[dependent] == EXPANDED and not state.runs_behind(dependent, node):
+            for item in state.items[dependent]:
                 state.queued[item] = False
     fallback = state.graph.specs[node].successor
     if fallback >= 0 and not has_started(state, fallback):
@@ -173,24 +194,28 @@ def recheck_dependents(state: RunState, node: int) -> None:
 
 def has_started(state: RunState, node: int) -> bool:
     """Whether a node uses or has used its inputs, so that only a changed input concerns it."""
-    status = state.status[node]
     if node in state.inherited_failure:
         return False
-    return status in ENDED or status in (RUNNING, DELEGATED, EXPANDED, IN_DOUBT) or node in state.items
+    return state.status[node] in _STARTED or node in state.items
 
 
 def refresh(state: RunState, node: int) -> None:
     """Work out the status of a node that has not started again, from its dependencies."""
     if has_started(state, node):
         return
-    before, now = state.status[node], _standing(state, node)
+    before = state.status[node]
+    now = _standing(state, node)
     if now == PENDING and before != PENDING:
         await_fallback_again(state, node)
+
+    # The node waits from scratch, for what is missing now.
     _count(state, node)
     stop(state, node)
     state.queued[node] = False
     state.awaiting_inputs[node] = False
     state.chosen.pop(node, None)
+
+    # Dependents hear of its status before it may start.
     if now != before:
         _moved(state, node, before, now)
     if now == PENDING and admission.may_open(state, node):
@@ -204,15 +229,24 @@ def _standing(state: RunState, node: int) -> int:
     by_host = PENDING if host is None else state.status[host]
     if by_host in (SUCCEEDED, SKIPPED, CANCELLED) or SKIPPED in needs or CANCELLED in needs:
         return SKIPPED
-    return BLOCKED if by_host == BLOCKED or FAILED in needs or BLOCKED in needs else PENDING
+    if by_host == BLOCKED or FAILED in needs or BLOCKED in needs:
+        return BLOCKED
+    return PENDING
 
 
 def _count(state: RunState, node: int) -> None:
     """Count from scratch what a node waits for. A blocked node counts as ended for joins that tolerate failures."""
-    spec, hosts = state.graph.specs[node], state.graph.predecessor
-    missing = sum(state.status[dep] not in ENDED for dep in spec.needs)
-    missing += sum(joins.is_open(state.status[dep]) for dep in spec.watches)
-    missing += node in hosts and state.status[hosts[node]] != DELEGATED
+    spec = state.graph.specs[node]
+    missing = 0
+    for dep in spec.needs:
+        if state.status[dep] not in ENDED:
+            missing += 1
+    for dep in spec.watches:
+        if joins.is_open(state.status[dep]):
+            missing += 1
+    host = state.graph.predecessor.get(node)
+    if host is not None and state.status[host] != DELEGATED:
+        missing += 1
     state.open_deps[node] = missing
     if spec.inputs:
         joins.count(state, node)

@@ -4,6 +4,7 @@ If a retried node ends as it did before, nothing else happens. Otherwise the nod
 a new generation.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from sennit.workflows.plan.scheduling import (
@@ -47,6 +48,8 @@ _UNSURE = (
     "RunFailed",
 )
 """What the ledger of effects says, and other failures of what may have written all the same."""
+_Affected = tuple[int, bool]
+"""A node that a retry of another one concerns, and whether it runs again; else it only gets another result."""
 
 
 def retry(state: RunState, unit: int, *, is_edited: bool = False) -> None:
@@ -56,13 +59,16 @@ def retry(state: RunState, unit: int, *, is_edited: bool = False) -> None:
     A retried item takes the cancelled items of its map with it. A program that `is_edited` begins again with its new
     script.
     """
-    unit, node = failed_in(state, unit), state.node_of(unit)
+    node = state.node_of(unit)
+    unit = failed_in(state, unit)
     if state.is_item(unit) and unit not in state.items.get(node, ()):
         return
     termination.unpark(state)
     state.graph.sort()
     for other in _cancelled_dependencies(state, node):
         reset.reset(state, other)
+
+    # Less than the whole node may run again: a part of a program, or items of a map.
     items = _lost(state, unit)
     if node in state.sessions:
         number = 0 if is_edited else programs.retried_from(state, node)
@@ -91,23 +97,39 @@ def again(state: RunState, unit: int) -> list[int]:
     items = state.items.get(node)
     if not items:
         return [node]
-    found = _lost(state, unit) or ([] if _did_not_gather(state, node) else list(items))
-    each = state.graph.specs[node].per_item
-    rest = [later for first in found for later in range(first, first + each - (first - items.start) % each)]
-    return list(dict.fromkeys(rest))
+
+    # The items that have no value, or all of them if the map runs again as a whole.
+    rerun: Sequence[int] = _lost(state, unit)
+    if not rerun and not _did_not_gather(state, node):
+        rerun = items
+
+    # What follows a unit in its chain has read its value.
+    per_item = state.graph.specs[node].per_item
+    units: dict[int, None] = {}
+    for item in rerun:
+        stage = (item - items.start) % per_item
+        end_of_chain = item + per_item - stage
+        units |= dict.fromkeys(range(item, end_of_chain))
+    return list(units)
 
 
 def _lost(state: RunState, unit: int) -> list[int]:
     """Return the items of its map that run again with a unit: an item itself, and the items that have no value."""
     unit = failed_in(state, unit)
-    lost = (CANCELLED,) if state.is_item(unit) else (FAILED, CANCELLED, IN_DOUBT)
-    items = state.items.get(state.node_of(unit), ())
-    return [item for item in items if item == unit or state.status[item] in lost]
+    statuses: tuple[int, ...] = (FAILED, CANCELLED, IN_DOUBT)
+    if state.is_item(unit):
+        statuses = (CANCELLED,)
+    lost: list[int] = []
+    for item in state.items.get(state.node_of(unit), ()):
+        if item == unit or state.status[item] in statuses:
+            lost.append(item)
+    return lost
 
 
 def _did_not_gather(state: RunState, node: int) -> bool:
     """Whether a map itself has failed, for another reason than a missing output that only its items can make again."""
-    return node in state.notes and state.notes[node][0] != "BodyMissing"
+    note = state.notes.get(node)
+    return note is not None and note[0] != "BodyMissing"
 
 
 def answer(state: RunState, unit: int, value: Any) -> None:
@@ -136,26 +158,32 @@ def takes_answer(state: RunState, unit: int) -> bool:
     if state.is_item(unit) and unit not in state.items.get(node, ()):
         return False
     kind = state.kind_of(unit)
-    stands_in = state.graph.specs[node].is_successor and state.status[unit] != IN_DOUBT
-    return kind == "gate" or (kind in _CALLS and not stands_in)
+    if kind == "gate":
+        return True
+    if kind not in _CALLS:
+        return False
+    return not state.graph.specs[node].is_successor or state.status[unit] == IN_DOUBT
 
 
 def _cancelled_dependencies(state: RunState, node: int) -> list[int]:
     """Return the cancelled nodes without which this one could not run."""
-    found: dict[int, bool] = {}
+    graph = state.graph
+    cancelled: dict[int, None] = {}
     stack = [node]
     while stack:
         here = stack.pop()
         if state.status[here] == SUCCEEDED:
             continue
-        for other in (*state.graph.deps[here], *state.graph.specs[here].inputs):
-            if state.status[other] == CANCELLED and other not in found:
-                found[other] = True
-                stack.append(other)
-    return list(found)
+        for dep in (*graph.deps[here], *graph.specs[here].inputs):
+            if state.status[dep] == CANCELLED and dep not in cancelled:
+                cancelled[dep] = None
+                stack.append(dep)
+    return list(cancelled)
 
 
 def _retry_items(state: RunState, node: int, items: list[int]) -> None:
+    """Make units of a map's items pending under a new generation, and have the map gather again when they end."""
+    # A map that has ended opens again, as it was.
     if state.status[node] != EXPANDED:
         reset.await_fallback_again(state, node)
         reset.stop(state, node)
@@ -163,13 +191,10 @@ def _retry_items(state: RunState, node: int, items: list[int]) -> None:
         state.status[node] = EXPANDED
         reset.reset_fallback(state, node)
         reset.recheck_dependents(state, node)
+
+    # The units lose their values, and how they ended.
     for item in items:
-        if (
-            (state.behind(item) or joins.of_items(state, node))
-            and state.status[item] in ENDED
-            and item not in state.inherited_failure
-        ):
-            state.previous_result.setdefault(item, reset.signature(state, item))
+        _keep_previous_end(state, item)
         reset.stop(state, item)
         completion.decided(state, item)
         state.generation[item] += 1
@@ -180,6 +205,8 @@ def _retry_items(state: RunState, node: int, items: list[int]) -> None:
         state.notes.pop(item, None)
         state.answers.pop(item, None)
         state.inherited_failure.pop(item, None)
+
+    # All of them are pending before anything starts: else a unit could start on a value that is made again.
     _recount_joins(state, node)
     for item in items:
         _hold_back(state, item)
@@ -187,27 +214,37 @@ def _retry_items(state: RunState, node: int, items: list[int]) -> None:
     completion.resume(state, node)
 
 
+def _keep_previous_end(state: RunState, item: int) -> None:
+    """Keep how a unit of an item has ended, to compare with its next end, if anything but its map reads that."""
+    if state.status[item] not in ENDED or item in state.inherited_failure:
+        return
+    if state.behind(item) or joins.of_items(state, state.node_of(item)):
+        state.previous_result.setdefault(item, reset.signature(state, item))
+
+
 def _has_read(state: RunState, join: int, item: int) -> bool:
     """Whether a join of a map's items has come to its end with this one, or because too few have a value."""
     if join in state.chosen:
-        return item in state.chosen[join] and join in reset.takers(state, state.node_of(item))
-    return state.status[join] in (SUCCEEDED, FAILED) and join not in state.inherited_failure
+        is_taken = item in state.chosen[join]
+        return is_taken and join in reset.takers(state, state.node_of(item))
+    has_ended = state.status[join] in (SUCCEEDED, FAILED)
+    return has_ended and join not in state.inherited_failure
 
 
 def _hold_back(state: RunState, unit: int) -> None:
     """Have what waits for a unit of an item wait again, if it has not started."""
-    for other in state.behind(unit):
-        node = state.node_of(other)
-        state.queued[other] = False
-        if state.status[other] == WAITING:
-            reset.stop(state, other)
-            state.status[other] = PENDING
-        if other in state.inherited_failure and state.status[node] == EXPANDED:
-            state.status[other] = PENDING
-            del state.inherited_failure[other]
+    for dependent in state.behind(unit):
+        node = state.node_of(dependent)
+        state.queued[dependent] = False
+        if state.status[dependent] == WAITING:
+            reset.stop(state, dependent)
+            state.status[dependent] = PENDING
+        if dependent in state.inherited_failure and state.status[node] == EXPANDED:
+            state.status[dependent] = PENDING
+            del state.inherited_failure[dependent]
             state.open_inputs[node] += 1
             _recount_joins(state, node)
-            _hold_back(state, other)
+            _hold_back(state, dependent)
 
 
 def _recount_joins(state: RunState, node: int) -> None:
@@ -218,21 +255,29 @@ def _recount_joins(state: RunState, node: int) -> None:
 
 def _revise_item(state: RunState, unit: int) -> None:
     """A unit of an item that ran again has ended: what has read a different output of it runs again too."""
-    node, same = state.node_of(unit), state.previous_result.pop(unit) == reset.signature(state, unit)
+    node = state.node_of(unit)
+    same = state.previous_result.pop(unit) == reset.signature(state, unit)
     state.open_inputs[node] = admission.open_units(state, node)
+
+    # The units that need its value, in its chain and in maps that run behind its own. If it has ended as before, those
+    # with a value stay as they are, and the walk goes on behind them: units there may have been blocked.
     stack = [unit]
     while stack:
-        for other in state.behind(stack.pop()):
-            if other in state.inherited_failure or (not same and state.status[other] != PENDING):
-                _retry_items(state, state.node_of(other), [other])
-                if other in state.previous_result and other + 1 in state.behind(other):
-                    state.previous_result[other] = _CHANGED
-            elif state.status[other] == SUCCEEDED:
-                stack.append(other)
-            completion.feed(state, other)
-    for join in [] if same else joins.of_items(state, node):
-        if _has_read(state, join, unit):
-            reset.reset(state, join)
+        for dependent in state.behind(stack.pop()):
+            has_read_another = not same and state.status[dependent] != PENDING
+            if dependent in state.inherited_failure or has_read_another:
+                _retry_items(state, state.node_of(dependent), [dependent])
+                if dependent in state.previous_result and dependent + 1 in state.behind(dependent):
+                    state.previous_result[dependent] = _CHANGED
+            elif state.status[dependent] == SUCCEEDED:
+                stack.append(dependent)
+            completion.feed(state, dependent)
+
+    # The joins that take the values of items, and the map itself.
+    if not same:
+        for join in joins.of_items(state, node):
+            if _has_read(state, join, unit):
+                reset.reset(state, join)
     _recount_joins(state, node)
     if not state.open_inputs[node]:
         admission.gather(state, node)
@@ -243,10 +288,12 @@ def skip(state: RunState, unit: int) -> None:
     else reads, are cancelled.
     """
     unit = failed_in(state, unit)
-    before, node = state.status[unit], state.node_of(unit)
+    node = state.node_of(unit)
+    before = state.status[unit]
     if before in (SUCCEEDED, SKIPPED, CANCELLED):
         return
-    if unit != node and unit not in state.items.get(node, ()):
+    is_dropped = unit != node and unit not in state.items.get(node, ())
+    if is_dropped:
         return
     termination.unpark(state)
     state.graph.sort()
@@ -254,7 +301,7 @@ def skip(state: RunState, unit: int) -> None:
         gone = cancellation.with_fallbacks(state, unit)
         reset.put_off_behind(state, unit)
         completion.cancel(state, unit, SKIPPED, _GIVEN_UP)
-        fallbacks = [node for node in gone if node in state.graph.predecessor]
+        fallbacks = [skipped for skipped in gone if skipped in state.graph.predecessor]
         cancellation.cancel_inputs(state, fallbacks, cancellation.CONSUMER_SKIPPED, off=gone)
         if unit in state.sessions:
             cancellation.cancel_calls(state, unit)
@@ -272,15 +319,16 @@ def _give_up_item(state: RunState, item: int, node: int) -> None:
     state.notes[item] = _GIVEN_UP
     stack = [item]
     while stack:
-        others = [other for other in state.behind(stack.pop()) if state.status[other] == BLOCKED]
-        for other in others:
-            state.status[other] = SKIPPED
-        stack += others
+        for dependent in state.behind(stack.pop()):
+            if state.status[dependent] == BLOCKED:
+                state.status[dependent] = SKIPPED
+                stack.append(dependent)
     if state.notes.get(node, ("", ""))[0] == "MapFailed":
         _gather_again(state, node)
 
 
 def _gather_again(state: RunState, node: int) -> None:
+    """Open a map again that has ended, to gather the values of its items once more."""
     _retry_items(state, node, [])
     if not state.open_inputs[node]:
         admission.gather(state, node)
@@ -296,55 +344,66 @@ def revise(state: RunState, node: int) -> None:
             _revise_item(state, node)
         return
     same = state.previous_result.pop(node) == reset.signature(state, node)
-    for other in state.graph.consumers[node]:
-        _follow(state, other, node, same=same)
+    for consumer in state.graph.consumers[node]:
+        _follow(state, consumer, node, same=same)
     for join in state.graph.joins[node]:
-        _follow(state, join, node, same=same or not _concerns(state, join, node))
+        is_untouched = same or not _concerns(state, join, node)
+        _follow(state, join, node, same=is_untouched)
     propagation.notify_fallbacks(state, node, status)
     program_calls.follow_end(state, node, same=same)
 
 
 def _concerns(state: RunState, join: int, node: int) -> bool:
     """Whether a join that has started took this input: `first`, `quorum` and `turn` leave some out."""
-    if state.graph.specs[join].of_items:  # it was told of each item
-        return join not in state.chosen
-    picky = state.graph.specs[join].policy in ("first", "quorum", "turn")
-    return not picky or join not in state.chosen or node in state.chosen[join]
+    if join not in state.chosen:
+        return True
+    spec = state.graph.specs[join]
+    if spec.of_items:  # it was told of each item
+        return False
+    return spec.policy not in ("first", "quorum", "turn") or node in state.chosen[join]
 
 
-def _follow(state: RunState, other: int, node: int, *, same: bool) -> None:
-    if not reset.has_started(state, other):
+def _follow(state: RunState, dependent: int, node: int, *, same: bool) -> None:
+    """Go on with a dependent of a node that ran again, which has ended the `same` way as before or another way."""
+    if not reset.has_started(state, dependent):
         if same:
-            state.mark(other)
+            state.mark(dependent)
         else:
-            reset.withdraw(state, other)
-    elif same and not state.runs_behind(other, node):
-        completion.resume(state, other)
-    elif state.status[other] == CANCELLED or state.notes.get(other) == _GIVEN_UP:
-        if reset.takers(state, other):
-            reset.reset(state, other)
-        reset.drop_items(state, other)
-    elif not state.runs_behind(other, node):
-        reset.reset(state, other)
+            reset.withdraw(state, dependent)
+        return
+    runs_behind = state.runs_behind(dependent, node)
+    is_given_up = state.status[dependent] == CANCELLED or state.notes.get(dependent) == _GIVEN_UP
+    if same and not runs_behind:
+        completion.resume(state, dependent)
+    elif is_given_up:
+        if reset.takers(state, dependent):
+            reset.reset(state, dependent)
+        reset.drop_items(state, dependent)
+    elif not runs_behind:
+        reset.reset(state, dependent)
     else:  # what has changed was told item by item
-        if state.status[node] != SUCCEEDED and state.status[other] in ENDED:
-            _retry_items(state, other, [])
-        propagation.source_ended(state, other, state.status[node])
+        if state.status[node] != SUCCEEDED and state.status[dependent] in ENDED:
+            _retry_items(state, dependent, [])
+        propagation.source_ended(state, dependent, state.status[node])
 
 
 def is_passed(state: RunState, unit: int) -> bool:
     """Whether a script was told how a failed unit ended, by itself or by the end of a tool loop, and has gone on."""
-    graph, stack = state.graph, [state.node_of(unit)]
+    graph = state.graph
+    stack = [state.node_of(unit)]
     seen = dict.fromkeys(stack)
     while stack:
         here = stack.pop()
         if programs.has_gone_on(state, here):
             return True
+        readers = list(graph.joins[here])
         host = graph.predecessor.get(here)
-        hosts = [] if host is None else [host]
-        readers = [node for node in (*graph.joins[here], *hosts) if node not in seen]
-        seen |= dict.fromkeys(readers)
-        stack += readers
+        if host is not None:
+            readers.append(host)
+        for reader in readers:
+            if reader not in seen:
+                seen[reader] = None
+                stack.append(reader)
     return False
 
 
@@ -357,15 +416,29 @@ def repeated(state: RunState, unit: int, *, runs: bool = True) -> list[int]:
     may repeat every call that it has made.
     """
     node = state.node_of(unit)
-    written = [node] if runs and any(_may_have_written(state, each) for each in again(state, unit)) else []
-    before = _cancelled_dependencies(state, node) if runs else []
-    others = dict.fromkeys([*before, *_after(state, node, runs=runs)])
-    return written + [other for other in others if any(_may_have_written(state, each) for each in _units(state, other))]
+    written: list[int] = []
+    rerun: dict[int, None] = {}
+    if runs:
+        if _has_any_written(state, again(state, unit)):
+            written.append(node)
+        rerun |= dict.fromkeys(_cancelled_dependencies(state, node))
+    rerun |= dict.fromkeys(_after(state, node, runs=runs))
+    for candidate in rerun:
+        if _has_any_written(state, _units(state, candidate)):
+            written.append(candidate)
+    return written
 
 
-def _units(state: RunState, node: int) -> tuple[int, ...]:
+def _units(state: RunState, node: int) -> Sequence[int]:
     """Return the units that do a node's work: itself, or a map's items."""
-    return tuple(state.items.get(node, ())) if state.graph.specs[node].kind == "map" else (node,)
+    if state.graph.specs[node].kind == "map":
+        return state.items.get(node, ())
+    return (node,)
+
+
+def _has_any_written(state: RunState, units: Sequence[int]) -> bool:
+    """Whether one of these units may have written something."""
+    return any(_may_have_written(state, unit) for unit in units)
 
 
 def _may_have_written(state: RunState, unit: int) -> bool:
@@ -375,12 +448,20 @@ def _may_have_written(state: RunState, unit: int) -> bool:
     """
     if state.spec_of(unit).effect != "write":
         return False
-    status, note, generation = state.status[unit], state.notes.get(unit, ("",))[0], state.generation[unit]
-    if any(each.generation == generation and each.status != "not made" for each in state.effects.get(unit, ())):
+
+    # The run may know of a write that its status does not tell.
+    generation = state.generation[unit]
+    for effect in state.effects.get(unit, ()):
+        if effect.generation == generation and effect.status != "not made":
+            return True
+
+    # How it ended tells it.
+    status = state.status[unit]
+    kind = state.notes.get(unit, ("",))[0]
+    if kind in _WRITTEN or (status == SUCCEEDED and not kind):
         return True
-    if (status == SUCCEEDED and not note) or note in _WRITTEN:
-        return True
-    return (status == RUNNING or note in _UNSURE) and not admission.asks(state, unit)
+    may_write = status == RUNNING or kind in _UNSURE
+    return may_write and not admission.asks(state, unit)
 
 
 def _after(state: RunState, node: int, *, runs: bool = True) -> list[int]:
@@ -390,26 +471,38 @@ def _after(state: RunState, node: int, *, runs: bool = True) -> list[int]:
     calls again that its script has made since it was told the end that changes.
     """
     graph = state.graph
-    found = {(node, runs): True}
-    stack = [(node, runs)]
+    start = (node, runs)
+    seen = {start: None}
+    stack = [start]
     while stack:
-        here, runs = stack.pop()
-        readers = [(other, True) for other in (*graph.consumers[here], *graph.joins[here])]
-        if here == node and runs and here in state.sessions:
+        here, here_runs = stack.pop()
+        affected = _all_rerun([*graph.consumers[here], *graph.joins[here]])
+        if here == node and here_runs and here in state.sessions:
             number = programs.retried_from(state, here)
-            readers += [(call, True) for call in state.sessions[here].made_from(number)]
-        fallback, host = graph.specs[here].successor, graph.predecessor.get(here)
-        if runs and fallback >= 0:
-            readers += [(other, True) for other in (fallback, *graph.calls_before(fallback))]
+            affected += _all_rerun(state.sessions[here].made_from(number))
+
+        # A fallback runs again with its node, and not the other way round.
+        fallback = graph.specs[here].successor
+        if here_runs and fallback >= 0:
+            affected += _all_rerun([fallback, *graph.calls_before(fallback)])
+        host = graph.predecessor.get(here)
         if host is not None:
-            readers.append((host, False))
+            affected.append((host, False))
+
+        # The script of a program goes on from where it was told this end.
         program = graph.caller_of(here)
         if program >= 0 and programs.is_told(state, here):
-            readers.append((program, False))
+            affected.append((program, False))
             number = state.sessions[program].told_in(here)
-            readers += [(call, True) for call in state.sessions[program].made_from(number)]
-        for reader in readers:
-            if reader not in found:
-                found[reader] = True
-                stack.append(reader)
-    return [other for other, also_runs in found if also_runs and other != node]
+            affected += _all_rerun(state.sessions[program].made_from(number))
+
+        for entry in affected:
+            if entry not in seen:
+                seen[entry] = None
+                stack.append(entry)
+    return [reader for reader, is_rerun in seen if is_rerun and reader != node]
+
+
+def _all_rerun(nodes: Sequence[int]) -> list[_Affected]:
+    """Return these nodes as some that run again."""
+    return [(node, True) for node in nodes]

@@ -83,26 +83,41 @@ class Session:
         for call in past:
             self.waits.pop(call, None)
         self.waits |= dict.fromkeys(waits)
-        advance.told = tuple(call for call in (*advance.told, *made) if call not in self.waits)
-        self.heard |= dict.fromkeys(advance.told, self.number)
+
+        told: list[int] = []
+        for call in (*advance.told, *made):
+            if call not in self.waits:
+                told.append(call)
+        advance.told = tuple(told)
+        self.heard |= dict.fromkeys(told, self.number)
         self.advances.append(following)
 
     def go_back(self, number: int) -> None:
         """Stand where the script stood before an advance: it waits for what it waited for then."""
         later = self.advances[number:]
-        waited = [call for advance in later for call in advance.past]
+
+        # The script waits again for the calls that it had made by then, also for those that it has heard of since.
+        waited: list[int] = []
+        for advance in later:
+            waited += advance.past
         waited += self.waits
-        self.waits = dict.fromkeys(call for call in waited if self.calls.get(call, number) < number)
+        self.waits = {}
+        for call in waited:
+            if self.calls.get(call, number) < number:
+                self.waits[call] = None
+
+        # It forgets the ends that it was told since then, and has not made the calls that it has made since then.
         for advance in later:
             for call in advance.told:
                 self.heard.pop(call, None)
 
-        gone = [call for call, maker in self.calls.items() if maker >= number]
+        gone = self.made_from(number)
         for call in gone:
             del self.calls[call]
         self.left |= dict.fromkeys(gone)
 
-        self.advances[number:] = [Advance(later[0].session)]
+        anew = Advance(later[0].session)
+        self.advances[number:] = [anew]
 
     def is_told(self, call: int) -> bool:
         """Whether the script was told, or is being told, how a call has ended."""
@@ -116,7 +131,11 @@ class Session:
 
     def told_at_begin(self, number: int) -> list[int]:
         """Return the calls of whose ends the script was told as an advance began: not those that it has made itself."""
-        return [call for call in self.advances[number].told if self.calls.get(call, -1) < number]
+        told: list[int] = []
+        for call in self.advances[number].told:
+            if self.calls.get(call, -1) < number:
+                told.append(call)
+        return told
 
     def made_from(self, number: int) -> list[int]:
         """Return the calls that an advance and those behind it have made."""

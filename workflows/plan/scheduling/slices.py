@@ -38,21 +38,22 @@ def holders_of(state: RunState, unit: int) -> list[int]:
     if not state.slices or state.is_item(unit):
         return []
     graph = state.graph
-    found = []
+    holders: list[int] = []
     holder = call_of(state, unit)
     while holder >= 0:
         if holder in state.slices:
-            found.append(holder)
-        holder = unit_called(state, graph.caller_of(holder), graph.specs[holder].slice_of)
-    return found
+            holders.append(holder)
+        program = graph.caller_of(holder)
+        holder = unit_called(state, program, graph.specs[holder].slice_of)
+    return holders
 
 
 def budgets_of(state: RunState, unit: int) -> Iterator[Budget]:
     """Yield all budgets that a unit spends from: the run's, and its slices."""
     if state.budget is not None:
         yield state.budget
-    for each in slices_of(state, unit):
-        yield each.budget
+    for opened in slices_of(state, unit):
+        yield opened.budget
 
 
 def left_of(state: RunState, unit: int) -> dict[str, int]:
@@ -60,13 +61,14 @@ def left_of(state: RunState, unit: int) -> dict[str, int]:
     left: dict[str, int] = {}
     for budget in budgets_of(state, unit):
         for name, rest in budget.rest(unit).items():
-            left[name] = min(rest, left.get(name, rest))
+            known = left.get(name, rest)
+            left[name] = min(rest, known)
     return left
 
 
 def left_in_tasks(state: RunState, program: int) -> dict[str, dict[str, int]]:
     """Return what the slices of a program's running tasks have left, by the ids of the tasks."""
-    found: dict[str, dict[str, int]] = {}
+    left: dict[str, dict[str, int]] = {}
     # A script that has gone back may be inside a task whose end it has told before.
     may_run_again = state.generation[program] > 1
     for holder, its in state.slices.items():
@@ -75,8 +77,8 @@ def left_in_tasks(state: RunState, program: int) -> dict[str, dict[str, int]]:
             continue
         if state.status[holder] == DELEGATED or may_run_again:
             task = state.sessions[program].names.get(holder, spec.id)
-            found[task] = {name: its.budget.left(name) for name in its.budget.limits}
-    return found
+            left[task] = {name: its.budget.left(name) for name in its.budget.limits}
+    return left
 
 
 def ledger_of(state: RunState, unit: int) -> dict[str, dict[str, Any]]:
@@ -104,8 +106,8 @@ def spent_of(budget: Budget) -> str:
     for name in budget.short():
         counted = "model calls" if name == "calls" else name
         used = amount_text(counted, getattr(budget.spent, name))
-        spent = f"has used {used} of its budget of {amount_text(counted, budget.limits[name])}"
-        return f"{spent}: give it more, or catch {BUDGET_EXCEEDED}"
+        limit = amount_text(counted, budget.limits[name])
+        return f"has used {used} of its budget of {limit}: give it more, or catch {BUDGET_EXCEEDED}"
     return ""
 
 
@@ -116,13 +118,13 @@ def settle(state: RunState, unit: int, outcome: Outcome | None) -> None:
     """Book what an ended start has used in its slices, or all that it had reserved if nobody knows that. A call that a
     fork has taken over counts with what the run before has paid for it.
     """
-    for each in slices_of(state, unit):
+    for opened in slices_of(state, unit):
         if outcome is None:
-            each.budget.settle(unit, None)
+            opened.budget.settle(unit, None)
             continue
-        used = replace(each.budget.used(unit, outcome))  # what is reserved is settled as it is
+        used = replace(opened.budget.used(unit, outcome))  # what is reserved is settled as it is
         used.add(Amounts.of(outcome.paid))
-        each.budget.settle(unit, used)
+        opened.budget.settle(unit, used)
 
 
 def settle_late(state: RunState, unit: int, generation: int, usage: Usage | None) -> None:
@@ -131,40 +133,44 @@ def settle_late(state: RunState, unit: int, generation: int, usage: Usage | None
     A slice that an edit has opened anew since then has nothing reserved for that start. It counts what the call tells
     all the same, unless the script has not made the call again: then it counts that when the script does.
     """
-    for each in slices_of(state, unit):
-        if (unit, generation) in each.budget.late:
-            each.budget.settle_late(unit, generation, usage)
-        elif usage is not None and _is_owed_to(state, each, unit, generation):
-            each.budget.spent.add(Amounts.of(usage))
+    for opened in slices_of(state, unit):
+        if (unit, generation) in opened.budget.late:
+            opened.budget.settle_late(unit, generation, usage)
+        elif usage is not None and _is_owed_to(state, opened, unit, generation):
+            opened.budget.spent.add(Amounts.of(usage))
 
 
 def _is_owed_to(state: RunState, opened: Slice, unit: int, generation: int) -> bool:
     """Whether a slice that was opened anew has not counted a start that was cut off before, and nothing else will."""
     if state.status[unit] == RUNNING and state.generation[unit] == generation:
         return False
-    is_write_in_flight = unit in opened.budget.reserved and state.status[unit] != RUNNING
+    if unit in opened.budget.reserved and state.status[unit] != RUNNING:  # a write that is in flight
+        return False
     call = call_of(state, unit)
-    session = state.sessions[state.graph.caller_of(call)]
-    return call in session.calls and not is_write_in_flight
+    program = state.graph.caller_of(call)
+    return call in state.sessions[program].calls
 
 
 def next_waiting(state: RunState, unit: int) -> list[int]:
     """Take the first unit that waits for each slice of a unit out of its queue, and return them."""
-    found = []
-    for each in slices_of(state, unit):
-        while each.waiting:
-            first = heappop(each.waiting)[2]
-            if state.queued.get(first):  # else it was cancelled
-                found.append(first)
+    next_units: list[int] = []
+    for opened in slices_of(state, unit):
+        while opened.waiting:
+            _, _, waiting = heappop(opened.waiting)
+            if state.queued.get(waiting):  # else it was cancelled
+                next_units.append(waiting)
                 break
-    return found
+    return next_units
 
 
 def is_owed(state: RunState) -> bool:
     """Whether a unit waits for what a cancelled call of its task has still to tell."""
-    for each in state.slices.values():
-        if each.budget.late and any(state.queued.get(unit) for _, _, unit in each.waiting):
-            return True
+    for opened in state.slices.values():
+        if not opened.budget.late:
+            continue
+        for _, _, unit in opened.waiting:
+            if state.queued.get(unit):
+                return True
     return False
 
 
@@ -180,21 +186,26 @@ def enter(state: RunState, unit: int) -> None:
         state.slices[unit] = Slice(Budget(dict(limits)))
     if not state.slices:
         return
-    for each in with_turns(state, unit):
-        used = state.used.get(each, NO_USAGE).plus(state.paid.get(each, NO_USAGE))
-        for its in slices_of(state, each):
-            its.budget.spent.add(Amounts.of(used))
+    for part in with_turns(state, unit):
+        used = state.used.get(part, NO_USAGE)
+        used = used.plus(state.paid.get(part, NO_USAGE))
+        for opened in slices_of(state, part):
+            opened.budget.spent.add(Amounts.of(used))
             if used.tokens:
-                its.budget.seen += used.calls
+                opened.budget.seen += used.calls
 
 
 def close(state: RunState, program: int) -> list[int]:
     """Close the slices of a program whose script goes back, and return the units that have waited for one of them."""
-    closed = [holder for holder in state.slices if state.graph.caller_of(holder) == program]
-    waiting: list[int] = []
-    for holder in closed:
-        waiting += [unit for _, _, unit in sorted(state.slices.pop(holder).waiting)]
-    return [unit for unit in dict.fromkeys(waiting) if state.queued.get(unit)]
+    waiting: dict[int, None] = {}
+    for holder in list(state.slices):
+        if state.graph.caller_of(holder) != program:
+            continue
+        closed = state.slices.pop(holder)
+        for _, _, unit in sorted(closed.waiting):
+            if state.queued.get(unit):
+                waiting[unit] = None
+    return list(waiting)
 
 
 def call_of(state: RunState, unit: int) -> int:
@@ -207,7 +218,7 @@ def call_of(state: RunState, unit: int) -> int:
 
 def with_turns(state: RunState, call: int) -> list[int]:
     """Return a call of a script, and what the tool loop of that model has made."""
-    found = [call]
-    for each in found:
-        found += state.graph.made_by(each)
-    return found
+    calls = [call]
+    for known in calls:  # which grows
+        calls += state.graph.made_by(known)
+    return calls

@@ -181,7 +181,10 @@ def _dump_records(state: RunState, body: Body) -> None:
         body[name] = list(record.items())
     body["answers"] = _lasting_answers(state)
     # The run that continues has not begun to drain.
-    body["deadlines"] = [pair for pair in state.deadlines.items() if pair[0] != DRAIN]
+    body["deadlines"] = []
+    for unit, at in state.deadlines.items():
+        if unit != DRAIN:
+            body["deadlines"].append((unit, at))
 
 
 def _lasting_answers(state: RunState) -> list[tuple[int, Any]]:
@@ -215,7 +218,8 @@ def _load_records(state: RunState, body: Body) -> None:
 
     # The first unit of a shared activity counts how many units run in it.
     for leader in state.shared.values():
-        state.together[leader] = state.together.get(leader, 0) + 1
+        members = state.together.get(leader, 0)
+        state.together[leader] = members + 1
 
 
 # The items of maps.
@@ -223,9 +227,13 @@ def _load_records(state: RunState, body: Body) -> None:
 
 def _dump_items(state: RunState, units: Sequence[int], body: Body) -> None:
     body["owner"] = _openings(state.owner)
-    is_any_dropped = len(state.status) < len(state.graph.specs) + len(state.owner)
+    count_of_all = len(state.graph.specs) + len(state.owner)
+    is_any_dropped = len(state.status) < count_of_all
     if is_any_dropped:
-        body["kept"] = [unit - ITEMS for unit in units if unit >= ITEMS]
+        body["kept"] = []
+        for unit in units:
+            if unit >= ITEMS:
+                body["kept"].append(unit - ITEMS)
     body["items"] = []
     for node, items in state.items.items():
         body["items"].append([node, items.start, len(items)])
@@ -253,8 +261,8 @@ def _load_items(state: RunState, body: Body) -> list[int]:
         state.items[node] = range(start, start + count)
 
     units = list(range(len(state.graph.specs)))
-    kept = body.get("kept", range(len(state.owner)))
-    units += [ITEMS + place for place in kept]
+    for place in body.get("kept", range(len(state.owner))):
+        units.append(ITEMS + place)
     return units
 
 
@@ -368,14 +376,18 @@ def _load_figures(state: RunState, units: Sequence[int], body: Body) -> None:
         return
     total, asked, asked_since, waiting = body["waits"]
     waits.total = dict(zip(CAUSES, total, strict=True))
-    waits.asked = [(begin, end) for begin, end in asked]
+    for begin, end in asked:
+        waits.asked.append((begin, end))
     waits.asked_since = asked_since
     for unit, cause, age in waiting:
         waits.open[unit] = (cause, state.now - age)
 
 
 def _load_usages(body: Body, name: str) -> dict[int, Usage]:
-    return {unit: Usage(*amounts) for unit, amounts in body.get(name, ())}
+    usages: dict[int, Usage] = {}
+    for unit, amounts in body.get(name, ()):
+        usages[unit] = Usage(*amounts)
+    return usages
 
 
 # What few runs have: it is written only where there is any.

@@ -213,7 +213,6 @@ class RunState:
         self._init_queues()
 
     def _init_columns(self, graph: Graph) -> None:
-        count = len(graph.specs)
         self.status = Statuses()
         self.generation: dict[int, int] = {}
         self.digest: dict[int, str | None] = {}
@@ -222,13 +221,14 @@ class RunState:
         self.millis: dict[int, int] = {}
         self.started: dict[int, int] = {}
         self.queued: dict[int, bool] = {}
-        self.add(range(count))
-        self.open_deps = [len(deps) for deps in graph.deps]
+        self.open_deps: list[int] = []
+        self.open_inputs: list[int] = []
+        self.ok_inputs: list[int] = []
+        self.awaiting_inputs: list[bool] = []
+        self.open_columns(range(len(graph.specs)))
+        # A node that takes over the end of another one waits for that one too.
         for node in graph.predecessor:
             self.open_deps[node] += 1
-        self.open_inputs = [len(spec.inputs) for spec in graph.specs]
-        self.ok_inputs = [0] * count
-        self.awaiting_inputs = [False] * count
 
     def _init_records(self) -> None:
         self.owner: list[tuple[int, int]] = []
@@ -287,10 +287,12 @@ class RunState:
     def open_columns(self, new: range) -> range:
         """Give nodes their entries that have been added to the graph, and return them."""
         self.add(new)
-        self.open_deps += [len(self.graph.deps[node]) for node in new]
-        self.open_inputs += [len(self.graph.specs[node].inputs) for node in new]
-        self.awaiting_inputs += [False] * len(new)
-        self.ok_inputs += [0] * len(new)
+        for node in new:
+            deps, inputs = self.graph.deps[node], self.graph.specs[node].inputs
+            self.open_deps.append(len(deps))
+            self.open_inputs.append(len(inputs))
+            self.ok_inputs.append(0)
+            self.awaiting_inputs.append(False)
         return new
 
     def drop(self, unit: int) -> None:
@@ -302,7 +304,11 @@ class RunState:
 
     def units(self) -> list[int]:
         """Return all units: the nodes in the order of the plan, then the items that have not been dropped."""
-        return [*range(len(self.graph.specs)), *(unit for unit in self.status if unit >= ITEMS)]
+        units = list(range(len(self.graph.specs)))
+        for unit in self.status:
+            if unit >= ITEMS:
+                units.append(unit)
+        return units
 
     def units_in(self, status: int) -> list[int]:
         """Return the units of this status, in the same order."""
@@ -314,23 +320,30 @@ class RunState:
 
     def node_of(self, unit: int) -> int:
         """Return the node a unit belongs to: itself, or the map of an item."""
-        return unit if unit < ITEMS else self.owner[unit - ITEMS][0]
+        if unit < ITEMS:
+            return unit
+        return self.owner[unit - ITEMS][0]
 
     def spec_of(self, unit: int) -> NodeSpec:
         """Return the annotations of a unit: of a node of a chain its own, of any other item those of its map."""
         spec = self.graph.specs[self.node_of(unit)]
         if not spec.stages or unit < ITEMS:
             return spec
-        stage = self.owner[unit - ITEMS][1] % spec.per_item
-        return spec.stages[stage] if stage < len(spec.stages) else spec
+        _, place = self.owner[unit - ITEMS]
+        stage = place % spec.per_item
+        if stage < len(spec.stages):
+            return spec.stages[stage]
+        return spec
 
     def locks_of(self, unit: int) -> list[tuple[str, int]]:
+        """Return the names of the locks that a unit takes, each with the mode in which it does."""
         return self.spec_of(unit).locks
 
     def values(self, node: int) -> range:
         """Return the units of an open map whose values are those of its items, in order; none of one not open."""
-        each = self.graph.specs[node].per_item
-        return self.items.get(node, range(0))[each - 1 :: each]
+        per_item = self.graph.specs[node].per_item
+        units = self.items.get(node, range(0))
+        return units[per_item - 1 :: per_item]
 
     def before(self, unit: int) -> int:
         """Return the unit without whose value this one of an item cannot start: the one before it in its chain, or the
@@ -339,24 +352,37 @@ class RunState:
         node, place = self.owner[unit - ITEMS]
         spec = self.graph.specs[node]
         item, stage = divmod(place, spec.per_item)
-        if stage or spec.source < 0:
-            return unit - 1 if stage else -1
+        if stage:
+            return unit - 1
+        if spec.source < 0:
+            return -1
         values = self.values(spec.source)
-        return values[item] if item < len(values) else spec.source
+        if item < len(values):
+            return values[item]
+        return spec.source
 
     def behind(self, unit: int) -> list[int]:
         """Return the units that cannot start without the value of this one of an item, as `before` says."""
         node, place = self.owner[unit - ITEMS]
-        item, stage = divmod(place, self.graph.specs[node].per_item)
-        if stage < len(self.graph.specs[node].stages):
+        spec = self.graph.specs[node]
+        item, stage = divmod(place, spec.per_item)
+        if stage < len(spec.stages):
             return [unit + 1]
-        others = [other for other in self.graph.pipes.get(node, ()) if self.runs_behind(other, node)]
-        firsts = [self.items[other][:: self.graph.specs[other].per_item] for other in others]
-        return [units[item] for units in firsts if item < len(units)]
+
+        # It has the value of its item: the same items of the maps that run behind this one begin with that.
+        dependents: list[int] = []
+        for pipe in self.graph.pipes.get(node, ()):
+            if self.runs_behind(pipe, node):
+                first_units = self.items[pipe][:: self.graph.specs[pipe].per_item]
+                if item < len(first_units):
+                    dependents.append(first_units[item])
+        return dependents
 
     def runs_behind(self, other: int, node: int) -> bool:
         """Whether an open map has been opened for the items that the map `node` has now."""
-        if self.graph.specs[other].source != node or other not in self.items or node not in self.items:
+        if self.graph.specs[other].source != node:
+            return False
+        if other not in self.items or node not in self.items:
             return False
         return self.items[other].start >= self.items[node].stop
 
@@ -364,20 +390,29 @@ class RunState:
         """Return the units whose values this one of an item may read: all before it in its chain, and the item itself,
         if that is one of another map.
         """
-        first = unit - self.owner[unit - ITEMS][1] % self.graph.specs[self.node_of(unit)].per_item
-        item = self.before(first)
-        return [*([item] if item >= ITEMS else []), *range(first, unit)]
+        node, place = self.owner[unit - ITEMS]
+        stage = place % self.graph.specs[node].per_item
+        first = unit - stage
+        source = self.before(first)
+        units: list[int] = []
+        if source >= ITEMS:
+            units.append(source)
+        units += range(first, unit)
+        return units
 
     def kind_of(self, unit: int) -> Kind:
         """Return a unit's kind; an item has the kind of its map's template."""
         spec = self.spec_of(unit)
-        return spec.item_kind if self.is_item(unit) else spec.kind
+        if unit >= ITEMS:
+            return spec.item_kind
+        return spec.kind
 
     def is_call(self, unit: int) -> bool:
         """Whether a unit is a call of a tool or of a model, and no container of calls."""
         return self.kind_of(unit) in ("tool", "llm")
 
     def is_item(self, unit: int) -> bool:
+        """Whether a unit belongs to an item of a map, and is no node."""
         return unit >= ITEMS
 
     def path(self, unit: int) -> str:
@@ -388,26 +423,40 @@ class RunState:
         spec = self.graph.specs[node]
         item, stage = divmod(place, spec.per_item)
         path = f"{spec.id}[{item}]"
-        return f"{path}.{spec.stages[stage].id}" if stage < len(spec.stages) else path
+        if stage < len(spec.stages):
+            path += f".{spec.stages[stage].id}"
+        return path
 
     def full_path(self, unit: int, generation: int = 0) -> str:
         """Return a unit's path with its generation, or an earlier one: `n7`, then `n7~2`. So are activities called."""
         generation = generation or self.generation[unit]
-        return self.path(unit) if generation == 1 else f"{self.path(unit)}~{generation}"
+        path = self.path(unit)
+        if generation == 1:
+            return path
+        return f"{path}~{generation}"
 
     def find(self, path: str) -> int | None:
         """Return the unit at a `path` as `path` writes it, or None."""
-        name, bracket, index = path.partition("[")
+        name, bracket, rest = path.partition("[")
         node = self.graph.by_id.get(name)
         if node is None or not bracket:
             return node
-        spec, items = self.graph.specs[node], self.values(node)
-        index, closed, stage = index.partition("]")
-        number = int(index) if index.isdecimal() and len(index) < _INDEX_CHARACTERS else len(items)
-        if number >= len(items) or index != str(number) or not closed:
+
+        digits, closed, suffix = rest.partition("]")
+        item = _index_in(digits)
+        values = self.values(node)
+        if not closed or item is None or item >= len(values):
             return None
-        stages = ["", *(f".{stage.id}" for stage in reversed(spec.stages))]
-        return items[number] - stages.index(stage) if stage in stages else None
+
+        # The unit with the value of an item is the last one of its chain: the others have the numbers before it.
+        unit = values[item]
+        if not suffix:
+            return unit
+        for stage in reversed(self.graph.specs[node].stages):
+            unit -= 1
+            if suffix == f".{stage.id}":
+                return unit
+        return None
 
     def decide(self, condition: dict[str, Any]) -> bool:
         """Decide a condition on the facts known now. Raises ConditionError."""
@@ -417,11 +466,18 @@ class RunState:
         """Return the fact that a compiled test reads: `at` is [node, name]."""
         node, name = test["at"]
         if name == ":status":
-            return STATUS_NAMES[SKIPPED if self.status[node] == BLOCKED else self.status[node]]
+            status = self.status[node]
+            if status == BLOCKED:
+                status = SKIPPED
+            return STATUS_NAMES[status]
         if name == ":error.type":
-            return self.notes[node][0] if node in self.notes else MISSING
-        found: Scalar | Missing = self.facts.get(node, {}).get(name, MISSING)
-        return found
+            if node not in self.notes:
+                return MISSING
+            kind, _ = self.notes[node]
+            return kind
+        facts = self.facts.get(node, {})
+        fact: Scalar | Missing = facts.get(name, MISSING)
+        return fact
 
     @property
     def activities(self) -> int:
@@ -430,4 +486,14 @@ class RunState:
 
     def next_due(self) -> int | None:
         """Return the earliest deadline in milliseconds, or None."""
-        return min(self.deadlines.values()) if self.deadlines else None
+        return min(self.deadlines.values(), default=None)
+
+
+def _index_in(digits: str) -> int | None:
+    """Return the index of an item that stands in a path; None for a text that `RunState.path` does not write."""
+    if not digits.isdecimal() or len(digits) >= _INDEX_CHARACTERS:
+        return None
+    index = int(digits)
+    if digits != str(index):
+        return None
+    return index

@@ -11,7 +11,7 @@ from heapq import heappop
 from typing import Any
 
 from sennit.workflows.plan.compile.execution_plan import KEY_CHARACTERS, shown_script
-from sennit.workflows.plan.language.limits import NO_USAGE
+from sennit.workflows.plan.language.limits import NO_USAGE, Usage
 from sennit.workflows.plan.limits import MAX_MEMBERS
 from sennit.workflows.plan.scheduling import (
     admission,
@@ -82,27 +82,38 @@ def step(state: RunState, event: Event, now: int | None = None) -> list[Decision
     `now` is the time in milliseconds; None if none has passed since the last step.
     """
     out: list[Decision] = []
-    state.now = state.now if now is None else now
+    if now is not None:
+        state.now = now
     state.status.touched.clear()
+
+    # A call that ends late still tells what it has used. Any other event counts only for a unit that has not been
+    # dropped, and most events only after the run has started.
     kind = type(event)
     unit = getattr(event, "unit", None)
     if isinstance(event, NodeEnded):
         _settle_late(state, event)
     is_dropped = unit is not None and unit not in state.status
-    if not (state.begun or kind in _EARLY) or (is_dropped and (state.ended or kind is not NodeEnded)):
+    if not state.begun and kind not in _EARLY:
+        return out
+    if is_dropped and (state.ended or kind is not NodeEnded):
         return out
     state.out = out
     if state.ended:
         _wind_up(state, event)
         return out
+
+    # The event, and everything that follows from it, is known before anything starts.
     if not is_dropped:
         _HANDLERS[kind](state, event)
     _work_off(state)
     if isinstance(event, NodeEnded) and event.more:
         return out
+
+    # What is ready starts. Only then it shows whether anything moves any more.
     if not state.ended:
         _start_ready(state)
-        ready.share(state, [decision for decision in out if isinstance(decision, Start)])
+        starts = [decision for decision in out if isinstance(decision, Start)]
+        ready.share(state, starts)
         termination.finish_or_park(state)
     state.waits.ask(state.now, waits=_waits_for_a_person(state))
     return out
@@ -110,7 +121,9 @@ def step(state: RunState, event: Event, now: int | None = None) -> list[Decision
 
 def _settle_late(state: RunState, event: NodeEnded) -> None:
     """Book what a call has used that was cancelled, also one of a unit that was dropped."""
-    unit, generation, usage = event.unit, event.generation, event.outcome.usage
+    unit = event.unit
+    generation = event.generation
+    usage = event.outcome.usage
     if state.budget is not None:
         state.budget.settle_late(unit, generation, usage)
     if unit not in state.status:
@@ -118,8 +131,15 @@ def _settle_late(state: RunState, event: NodeEnded) -> None:
     slices.settle_late(state, unit, generation, usage)
     ready.wake_in_slices(state, unit)
     is_late = state.status[unit] != RUNNING or state.generation[unit] != generation
-    if is_late and usage is not None and any(usage):
-        state.used[unit] = state.used.get(unit, NO_USAGE).plus(usage)
+    if is_late:
+        _count_usage(state, unit, usage)
+
+
+def _count_usage(state: RunState, unit: int, usage: Usage | None) -> None:
+    """Add what a call has used to what its unit has used before; nothing if nobody knows it."""
+    if usage is not None and any(usage):
+        before = state.used.get(unit, NO_USAGE)
+        state.used[unit] = before.plus(usage)
 
 
 def _waits_for_a_person(state: RunState) -> bool:
@@ -169,7 +189,8 @@ def _work_off(state: RunState) -> None:
 def _start_run(state: RunState, event: RunStarted) -> None:
     if state.begun:
         return
-    state.begun, state.streaming = True, event.more
+    state.begun = True
+    state.streaming = event.more
     if state.held is not None:
         state.held = None
         termination.unpark(state)
@@ -206,28 +227,44 @@ def _end_node(state: RunState, event: NodeEnded) -> None:
     # An end that comes late, or after a person has changed the unit, counts for nothing.
     if state.status[unit] != RUNNING or state.generation[unit] != event.generation:
         return
+
+    # What the start has cost is booked, and its slot is free, before its end is carried on.
     is_shared = unit in state.shared
     _note_call(state, unit, outcome)
     _free(state, unit, outcome)
     state.attempts[unit] += _attempts(state, unit, outcome)
-    items = [state.started[item] for item in state.items.get(unit, ()) if state.attempts[item]]
-    state.millis[unit] = outcome.millis if is_shared else state.now - min([state.started[unit], *items])
+    if is_shared:
+        state.millis[unit] = outcome.millis
+    else:
+        state.millis[unit] = state.now - _first_start(state, unit)
     if outcome.millis:
-        state.timings.note(state.spec_of(unit).tool, outcome.millis)
+        tool = state.spec_of(unit).tool
+        state.timings.note(tool, outcome.millis)
+
     if unit in state.sessions:
         _end_advance(state, unit, outcome)
     else:
         completion.complete(state, unit, outcome)
 
 
+def _first_start(state: RunState, unit: int) -> int:
+    """Return when a unit started; of a map that gathers, when the first of its items did."""
+    start = state.started[unit]
+    for item in state.items.get(unit, ()):
+        if state.attempts[item]:
+            start = min(start, state.started[item])
+    return start
+
+
 def _note_call(state: RunState, unit: int, outcome: Outcome) -> None:
     """Note what a call has used, and when it was under way by itself. Where it has waited since its start for a worker,
     or for another call of its activity, its waiting goes on until then.
     """
-    if outcome.usage is not None and any(outcome.usage):
-        state.used[unit] = state.used.get(unit, NO_USAGE).plus(outcome.usage)
+    _count_usage(state, unit, outcome.usage)
     if any(outcome.paid):
         state.paid[unit] = outcome.paid
+
+    # Its span is known if its worker says it, and if it was made in this start at the first attempt.
     state.spans.pop(unit, None)
     if not state.is_call(unit) or unit in state.answers:
         return
@@ -236,12 +273,18 @@ def _note_call(state: RunState, unit: int, outcome: Outcome) -> None:
         return
     if not state.started[unit] <= began <= ended:  # it was made before, and only found again
         return
-    began, ended = min(began, state.now), min(ended, state.now)
+    began = min(began, state.now)
+    ended = min(ended, state.now)
     state.spans[unit] = began, ended
+
+    # In a shared activity a call may wait first for another one on which it depends, and then for its turn.
     since = state.started[unit]
     if unit in state.shared:
-        before = [state.spans[dep][1] for dep in state.graph.deps[state.node_of(unit)] if dep in state.spans]
-        since = min(began, max([since, *before]))
+        for dep in state.graph.deps[state.node_of(unit)]:
+            if dep in state.spans:
+                _, dep_ended = state.spans[dep]
+                since = max(since, dep_ended)
+        since = min(began, since)
     state.waits.total["dependency"] += since - state.started[unit]
     state.waits.total["slot"] += began - since
 
@@ -249,7 +292,8 @@ def _note_call(state: RunState, unit: int, outcome: Outcome) -> None:
 def _free(state: RunState, unit: int, outcome: Outcome) -> None:
     """Book what a unit has used, and free its slot and its locks."""
     if state.budget is not None:
-        state.budget.settle(unit, state.budget.used(unit, outcome))
+        used = state.budget.used(unit, outcome)
+        state.budget.settle(unit, used)
     slices.settle(state, unit, outcome)
     rate = ready.rate_of(state, unit)
     if rate is not None:
@@ -283,18 +327,27 @@ def _end_advance(state: RunState, program: int, outcome: Outcome) -> None:
 
 def _failed_by_itself(outcome: Outcome) -> bool:
     """Whether a script has come to its end by an error of its own; after any other failure it may still go on."""
-    return outcome.error is not None and outcome.error[0] == programs.PROGRAM_FAILED
+    if outcome.error is None:
+        return False
+    kind, _ = outcome.error
+    return kind == programs.PROGRAM_FAILED
 
 
 def unit_of(state: RunState, write: Written) -> int | None:
     """Return the unit that has made a write, as the run knows it now; None if it has not come so far again."""
     by_key = state.graph.by_key.get(write.key[:KEY_CHARACTERS])
-    return by_key if by_key is not None else state.find(write.path)
+    if by_key is not None:
+        return by_key
+    return state.find(write.path)
 
 
 def _advance_time(state: RunState, _: TimeAdvanced) -> None:
-    due = sorted((at, unit) for unit, at in state.deadlines.items() if at <= state.now and unit != DRAIN)
-    for _at, unit in due:
+    due: list[tuple[int, int]] = []
+    for unit, at in state.deadlines.items():
+        if at <= state.now and unit != DRAIN:
+            due.append((at, unit))
+    for _at, unit in sorted(due):
+        # One that has expired may have closed the others.
         if state.deadlines.pop(unit, None) is not None and not state.ended:
             _expire(state, unit)
 
@@ -320,12 +373,14 @@ def _try_again(state: RunState) -> None:
 
 
 def _answer(state: RunState, event: Answered) -> None:
-    if state.status[event.unit] in (FAILED, IN_DOUBT):
+    unit = event.unit
+    status = state.status[unit]
+    if status in (FAILED, IN_DOUBT):
         state.park_until = state.pause = 0
-        retry.answer(state, event.unit, event.value)
-    elif state.status[event.unit] == WAITING and state.spec_of(event.unit).kind == "gate":
-        state.answers[event.unit] = event.value
-        admission.go_on(state, event.unit)
+        retry.answer(state, unit, event.value)
+    elif status == WAITING and state.spec_of(unit).kind == "gate":
+        state.answers[unit] = event.value
+        admission.go_on(state, unit)
 
 
 def _decide_approval(state: RunState, event: ApprovalDecided) -> None:
@@ -367,7 +422,8 @@ def _append(state: RunState, event: NodesAppended) -> None:
 
 def _advance(state: RunState, event: ProgramAdvanced) -> None:
     """Take over what a script has called, and then the ends of its activity and of the calls that this has made."""
-    program, generation = event.ended.unit, event.ended.generation
+    program = event.ended.unit
+    generation = event.ended.generation
     if state.status[program] != RUNNING or state.generation[program] != generation:
         return
     program_calls.append(state, event)
@@ -403,7 +459,9 @@ def _drain(state: RunState, event: DrainStarted | DrainEnded) -> None:
 def _edit(state: RunState, event: ProgramEdited) -> None:
     state.park_until = state.pause = 0
     spec = state.graph.specs[event.unit]
-    spec.page, spec.script, spec.quote = event.page, shown_script(event.script), event.quote
+    spec.page = event.page
+    spec.script = shown_script(event.script)
+    spec.quote = event.quote
     retry.retry(state, event.unit, is_edited=True)
 
 
@@ -418,8 +476,9 @@ def _start_ready(state: RunState) -> None:
     """
     heap, queued = state.heap, state.queued
     batches: dict[ready.Likeness, list[int]] = {}
-    firsts: dict[tuple[ready.Likeness, tuple[int, ...]], int] = {}
+    leaders: dict[tuple[ready.Likeness, tuple[int, ...]], int] = {}
     while True:
+        # The first ready unit, if it still is one.
         ready.wake_paid(state)
         if not heap:
             break
@@ -429,11 +488,19 @@ def _start_ready(state: RunState) -> None:
             ready.pass_on(state, unit)
             ready.wake_in_slices(state, unit)
             continue
+
+        # A short call goes beside one like it that has started in this step, as long as there are not too many of them.
         likeness = ready.likeness_of(state, unit)
-        seats = (likeness, ready.readers(state, unit)) if likeness is not None else None
-        beside = firsts.get(seats, -1) if seats is not None else -1
-        beside = beside if state.together.get(beside, 0) < MAX_MEMBERS else -1
-        if state.draining or (state.activities >= state.window and beside < 0) or state.running >= state.in_flight:
+        batch_key = None
+        leader = None
+        if likeness is not None:
+            batch_key = (likeness, ready.readers(state, unit))
+            leader = leaders.get(batch_key)
+        if leader is not None and state.together.get(leader, 0) >= MAX_MEMBERS:
+            leader = None
+
+        # Beside another one it takes no room of the window, which counts activities.
+        if state.draining or (state.activities >= state.window and leader is None) or state.running >= state.in_flight:
             break
         heappop(heap)
         refusal = slices.refusal(state, unit)
@@ -443,12 +510,16 @@ def _start_ready(state: RunState) -> None:
         if not ready.may_start(state, unit):
             continue
         _mark_started(state, unit)
-        if likeness is None or seats is None:
+        if likeness is None or batch_key is None:
             _start_alone(state, unit)
             continue
-        firsts[seats] = unit if beside < 0 else beside
-        ready.share_activity(state, (unit,), firsts[seats])
+        if leader is None:
+            leader = unit
+            leaders[batch_key] = unit
+        ready.share_activity(state, (unit,), leader)
         batches.setdefault(likeness, []).append(unit)
+
+    # Only now all short calls of this step are known.
     for likeness, units in batches.items():
         _start_together(state, likeness, units)
 
@@ -463,7 +534,10 @@ def _refuse(state: RunState, unit: int, why: str) -> None:
 
 def _start_alone(state: RunState, unit: int) -> None:
     asks = admission.asks(state, unit)
-    state.out.append(Start((unit,), asks, -1 if asks else _following(state, unit)))
+    following = -1
+    if not asks:
+        following = _following(state, unit)
+    state.out.append(Start((unit,), asks, following))
 
 
 def _start_together(state: RunState, likeness: ready.Likeness, units: list[int]) -> None:

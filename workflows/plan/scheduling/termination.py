@@ -1,7 +1,6 @@
 """Decides whether a run goes on, ends, or is blocked: then nothing can move any more, and it parks for a person."""
 
 from collections.abc import Container, Sequence
-from functools import partial
 
 from sennit.workflows.plan.scheduling import completion, joins, programs, ready, slices
 from sennit.workflows.plan.scheduling.events import End, EndStatus
@@ -25,6 +24,8 @@ OUTAGES = ("RateLimited", "ServerFailed", "ServerUnreachable")
 _NO_FAILURES = ("Skipped", "NotNeeded", "Cancelled", "Replaced")
 """Why nodes end without a value that have not failed."""
 _CHANGES_NOTHING = ("tool", "llm", "join")
+_SETTLED = (SUCCEEDED, SKIPPED, CANCELLED)
+"""Ends of nodes that nobody has to look at."""
 _RUN_OVER = ("Cancelled", "the run has ended without it")
 FIRST_PAUSE, LONGEST_PAUSE = 30_000, 600_000
 """Milliseconds until the first attempt after an outage, and at most between two."""
@@ -34,18 +35,23 @@ def idle(state: RunState) -> bool:
     """Whether nothing runs, is ready, sleeps or waits for a person, and no more nodes are to come. What waits for
     budget may start once a cancelled call has told what it has used.
     """
-    moves = state.ended or state.running or state.waiting or state.heap or state.streaming
-    is_owed = state.budget is not None and state.budget.late and ready.unpaid(state)
-    return state.begun and not moves and not is_asleep(state) and not is_owed and not slices.is_owed(state)
+    if not state.begun or state.ended or state.streaming:
+        return False
+    if state.running or state.waiting or state.heap:
+        return False
+    return not is_asleep(state) and not _is_owed(state)
 
 
 def is_asleep(state: RunState) -> bool:
     """Whether a program sleeps, so that the run goes on by itself."""
-    return any(map(partial(_sleeps, state), state.deadlines))
+    return any(unit >= 0 and state.kind_of(unit) == "tool" for unit in state.deadlines)
 
 
-def _sleeps(state: RunState, unit: int) -> bool:
-    return unit >= 0 and state.kind_of(unit) == "tool"
+def _is_owed(state: RunState) -> bool:
+    """Whether a unit waits for what a cancelled call has still to tell of the budget, or of a slice."""
+    if state.budget is not None and state.budget.late and ready.unpaid(state):
+        return True
+    return slices.is_owed(state)
 
 
 def finish_or_park(state: RunState) -> None:
@@ -66,18 +72,32 @@ def finish_or_park(state: RunState) -> None:
     if unpaid and state.on_failure == "park":
         park(state)
         return
-    answered = all(state.status[node] == SUCCEEDED for node in state.graph.execution_plan.answer)
-    whole = answered and not (failed or unpaid or any_unknown(state) or lost_maps(state) or _answers_nothing(state))
-    end(state, "done" if whole else "partial")
+    is_done = not failed and not unpaid and _is_answer_whole(state)
+    end(state, "done" if is_done else "partial")
+
+
+def _is_answer_whole(state: RunState) -> bool:
+    """Whether all of the answer is there, no failure is hidden in it, and nobody has to ask what became of a write."""
+    for node in state.graph.execution_plan.answer:
+        if state.status[node] != SUCCEEDED:
+            return False
+    if any_unknown(state) or lost_maps(state):
+        return False
+    return not _answers_nothing(state)
 
 
 def lost_maps(state: RunState) -> list[int]:
     """Return the maps that have a value although every one of their items has failed: `on_error` has skipped each."""
-    return [node for node in state.items if state.status[node] == SUCCEEDED and _is_lost(state, node)]
+    maps: list[int] = []
+    for node in state.items:
+        if state.status[node] == SUCCEEDED and _is_lost(state, node):
+            maps.append(node)
+    return maps
 
 
 def _answers_nothing(state: RunState) -> bool:
     """Whether all that the answer is made of was skipped because it had failed."""
+    # A join that has a value is made of its inputs. The leaves are those units that are not such joins.
     stack = list(state.graph.execution_plan.answer)
     leaves: list[int] = []
     seen: dict[int, None] = {}
@@ -86,48 +106,71 @@ def _answers_nothing(state: RunState) -> bool:
         if unit in seen:
             continue
         seen[unit] = None
-        inputs = [] if state.is_item(unit) else joins.inputs_of(state, unit)
+        inputs: Sequence[int] = ()
+        if not state.is_item(unit):
+            inputs = joins.inputs_of(state, unit)
         if inputs and state.status[unit] == SUCCEEDED:
             stack += inputs
         else:
             leaves.append(unit)
-    return bool(leaves) and all(_is_lost(state, unit) for unit in leaves)
+    return _are_all_lost(state, leaves)
+
+
+def _are_all_lost(state: RunState, units: Sequence[int]) -> bool:
+    """Whether each of these units is lost; of no units that is false."""
+    return bool(units) and all(_is_lost(state, unit) for unit in units)
 
 
 def _is_lost(state: RunState, unit: int) -> bool:
     """Whether a unit has no value because it has failed, and `on_error` has skipped it; or a map, because all of its
     items have. What a condition or a person has skipped is not lost.
     """
-    values = [] if state.is_item(unit) else state.values(unit)
-    if values and state.status[unit] == SUCCEEDED:
-        return all(_is_lost(state, item) for item in values)
+    if state.status[unit] == SUCCEEDED:
+        return not state.is_item(unit) and _are_all_lost(state, state.values(unit))
+
+    # In a chain, the failure is noted at an earlier unit of the item.
     while state.is_item(unit) and state.status[unit] == SKIPPED and unit in state.inherited_failure:
-        unit = state.before(unit)  # of a chain, what has failed is an earlier node
-    if state.status[unit] != SKIPPED:
+        unit = state.before(unit)
+    note = state.notes.get(unit)
+    if state.status[unit] != SKIPPED or note is None:
         return False
-    return unit in state.notes and state.notes[unit][0] not in _NO_FAILURES
+    kind, _ = note
+    return kind not in _NO_FAILURES
 
 
 def unused_failures(state: RunState) -> list[int]:
     """Return the failed nodes without which a run is done: nothing uses them, and they have changed nothing."""
-    return [unit for unit in state.units_in(FAILED) if not state.is_item(unit) and _is_unused(state, unit)]
+    return [node for node in _failed_nodes(state) if _is_unused(state, node)]
+
+
+def _failed_nodes(state: RunState) -> list[int]:
+    """Return the nodes that have failed, without items of maps, in plan order."""
+    nodes = range(len(state.graph.specs))
+    return [node for node in nodes if state.status[node] == FAILED]
 
 
 def _is_unused(state: RunState, node: int) -> bool:
     """Whether nothing uses a node that only reads, computes or asks a model. What writes, asks a person or goes on by
     itself counts as used: a person wants to know.
     """
-    graph, spec = state.graph, state.graph.specs[node]
+    graph = state.graph
+    spec = graph.specs[node]
     if spec.page or node in graph.answering or graph.behind(node):
         return False
-    works = [spec, *spec.stages]
-    kinds = [work.item_kind if work.kind == "map" else work.kind for work in works]
-    return all(work.effect != "write" for work in works) and all(kind in _CHANGES_NOTHING for kind in kinds)
+    for work in (spec, *spec.stages):
+        kind = work.item_kind if work.kind == "map" else work.kind
+        if work.effect == "write" or kind not in _CHANGES_NOTHING:
+            return False
+    return True
 
 
 def any_unknown(state: RunState) -> bool:
     """Whether nobody knows of a write whether it was made, and no person has decided what to do about it."""
-    return any(effect.status == "unknown" for effects in state.effects.values() for effect in effects)
+    for effects in state.effects.values():
+        for effect in effects:
+            if effect.status == "unknown":
+                return True
+    return False
 
 
 def park(state: RunState) -> None:
@@ -139,7 +182,8 @@ def park(state: RunState) -> None:
     state.parked = True
     state.deadlines[PARK] = state.now + state.park_for
     if outages(state):
-        state.deadlines[PARK] = state.park_until or state.deadlines[PARK]
+        if state.park_until:
+            state.deadlines[PARK] = state.park_until
         state.pause = pause_after(state.pause)
         state.deadlines[NEXT_TRY] = state.now + state.pause
 
@@ -158,14 +202,23 @@ def unpark(state: RunState) -> None:
 
 def outages(state: RunState) -> tuple[int, ...]:
     """Return the blocking failures that may be over later: of models, sub-agents, and maps of those."""
-    return tuple(node for node in blocking_failures(state) if _is_outage(state, node))
+    nodes: list[int] = []
+    for node in blocking_failures(state):
+        if _is_outage(state, node):
+            nodes.append(node)
+    return tuple(nodes)
 
 
 def _is_outage(state: RunState, node: int) -> bool:
+    """Whether a model or a sub-agent has failed by an outage: the node itself, or an item of a map."""
     spec = state.spec_of(node)
-    failed = [unit for unit in (node, *state.items.get(node, ())) if state.status[unit] == FAILED]
-    calls = spec.calls_model or "agent" in (spec.kind, spec.item_kind)
-    return calls and any(state.notes[unit][0] in OUTAGES for unit in failed if unit in state.notes)
+    if not spec.calls_model and "agent" not in (spec.kind, spec.item_kind):
+        return False
+    for unit in (node, *state.items.get(node, ())):
+        note = state.notes.get(unit)
+        if state.status[unit] == FAILED and note is not None and note[0] in OUTAGES:
+            return True
+    return False
 
 
 def blocking_failures(state: RunState) -> tuple[int, ...]:
@@ -177,44 +230,69 @@ def blocking_failures(state: RunState) -> tuple[int, ...]:
     has caught. Of writes, only those are that the program was told of. What a script has called when it ran before, and
     not again, blocks nothing.
     """
-    graph, status = state.graph, state.status
-    failed = [node for node in range(len(graph.specs)) if status[node] == FAILED]
+    in_doubt = state.units_in(IN_DOUBT)
+    failed = _failed_nodes(state)
     if not failed:
-        return tuple(state.units_in(IN_DOUBT))
+        return tuple(in_doubt)
+
+    # A failure blocks nothing if it is excused, if a script has caught it, or if no script makes its call any more. A
+    # fallback that fails is not to blame either: its node has failed with it.
     excused = _excused(state)
     caught = _caught(state, excused)
-    failed = [node for node in failed if not excused[node] and node not in caught]
-    failed = [node for node in failed if not programs.is_replaced(state, node)]
-    blamed = [node for node in failed if _is_blamed(state, node)]
-    roots = [node for node in blamed if not any(status[dep] in (FAILED, BLOCKED) for dep in _read(state, node))]
-    return tuple(sorted((*state.units_in(IN_DOUBT), *(roots or blamed))))
+    blamed: list[int] = []
+    for node in failed:
+        if excused[node] or node in caught or programs.is_replaced(state, node):
+            continue
+        if _is_blamed(state, node):
+            blamed.append(node)
+
+    # A person mends the failures from which others follow. If each follows from another one, all of them block.
+    roots = [node for node in blamed if not _follows_from_another(state, node)]
+    return tuple(sorted([*in_doubt, *(roots or blamed)]))
 
 
 def handled(state: RunState) -> dict[int, None]:
     """Return the calls and tasks of programs that have failed, and whose failure a script has caught."""
-    return _caught(state, _excused(state)) if state.units_in(FAILED) else {}
+    if not _failed_nodes(state):
+        return {}
+    return _caught(state, _excused(state))
 
 
 def _caught(state: RunState, excused: Sequence[bool]) -> dict[int, None]:
-    failed = [unit for unit in state.units_in(FAILED) if not state.is_item(unit) and state.graph.specs[unit].page]
+    """Return the failed calls and tasks of programs that are excused, or whose failure a script has caught."""
+    failed = [node for node in _failed_nodes(state) if state.graph.specs[node].page]
     if not failed:
         return {}
-    raised = dict.fromkeys(call for program in state.sessions for call in programs.failures_read(state, program))
-    return dict.fromkeys(node for node in failed if excused[node] or _is_caught(state, node, raised))
+
+    # A program that has failed because of a call has not caught that failure.
+    raised: dict[int, None] = {}
+    for program in state.sessions:
+        raised |= dict.fromkeys(programs.failures_read(state, program))
+
+    caught: dict[int, None] = {}
+    for node in failed:
+        if excused[node] or _is_caught(state, node, raised):
+            caught[node] = None
+    return caught
 
 
 def _is_caught(state: RunState, call: int, raised: Container[int]) -> bool:
     """Whether a script was told of the failure of a call and has gone on, or the loop of a model was."""
-    if any(state.status[join] == SUCCEEDED for join in state.graph.joins[call]):
-        return True
+    for join in state.graph.joins[call]:
+        if state.status[join] == SUCCEEDED:
+            return True
     return call not in raised and programs.has_taken_notice(state, call)
 
 
 def _excused(state: RunState) -> list[bool]:
     """Return of each node whether nobody has to look at it: it has succeeded, or its failure is excused."""
-    graph, status = state.graph, state.status
+    graph = state.graph
     answer = dict.fromkeys(graph.execution_plan.answer)
-    excused = [status[node] in (SUCCEEDED, SKIPPED, CANCELLED) for node in range(len(graph.specs))]
+    excused: list[bool] = []
+    for node in range(len(graph.specs)):
+        excused.append(state.status[node] in _SETTLED)
+
+    # From the end of the plan to its beginning, for a node is excused by those that depend on it.
     order = graph.order()[::-1]
     # No edge says that a call comes before its program, by which it is excused: so the second time that is known.
     if state.sessions:
@@ -222,16 +300,26 @@ def _excused(state: RunState) -> list[bool]:
     for node in order:
         if excused[node] or node in answer or _is_unread(state, node):
             continue
-        behind = graph.behind(node)
-        is_needless = bool(behind or graph.specs[node].page) or _is_unused(state, node)
-        excused[node] = is_needless and all(excused[other] for other in behind)
+        excused[node] = _is_excused(state, node, excused)
     return excused
+
+
+def _is_excused(state: RunState, node: int, excused: Sequence[bool]) -> bool:
+    """Whether the end of a node concerns nobody: all that depend on it are excused, or nobody needs it."""
+    dependents = state.graph.behind(node)
+    for dependent in dependents:
+        if not excused[dependent]:
+            return False
+    if dependents or state.graph.specs[node].page:
+        return True
+    return _is_unused(state, node)
 
 
 def _is_unread(state: RunState, node: int) -> bool:
     """Whether a script has called this write, and was never told that it has failed."""
-    is_write = state.graph.specs[node].effect == "write" and state.status[node] == FAILED
-    if not is_write or state.graph.caller_of(node) < 0 or programs.is_left_behind(state, node):
+    if state.graph.specs[node].effect != "write" or state.status[node] != FAILED:
+        return False
+    if state.graph.caller_of(node) < 0 or programs.is_left_behind(state, node):
         return False
     return not programs.is_told(state, node)
 
@@ -242,18 +330,22 @@ def _is_blamed(state: RunState, node: int) -> bool:
     return host is None or state.status[host] != FAILED
 
 
-def _read(state: RunState, node: int) -> Sequence[int]:
-    """Return the inputs because of which a join may have failed, or the calls because of which a program has."""
-    if state.graph.specs[node].kind == "program":
-        return programs.failures_read(state, node)
-    return state.graph.specs[node].inputs
+def _follows_from_another(state: RunState, node: int) -> bool:
+    """Whether a join has failed because of an input, or a program because of a call."""
+    spec = state.graph.specs[node]
+    causes = spec.inputs
+    if spec.kind == "program":
+        causes = programs.failures_read(state, node)
+    return any(state.status[cause] in (FAILED, BLOCKED) for cause in causes)
 
 
 def end(state: RunState, status: EndStatus) -> None:
     """Close the run: cancel what runs, and settle what is pending as skipped, or as cancelled if the run is. It is over
     as soon as no write of it is in flight any more.
     """
-    state.ended, state.end_status = True, status
+    # From now on nothing waits, sleeps or is to be worked out.
+    state.ended = True
+    state.end_status = status
     state.waiting = 0
     state.work.clear()
     state.revised.clear()
@@ -265,15 +357,20 @@ def end(state: RunState, status: EndStatus) -> None:
     state.waiting_own.clear()
     for lock in state.locks.values():  # their holders may have writes in flight
         lock.waiting.clear()
+
+    # Each unit gets a status that is an end.
     final = CANCELLED if status == "cancelled" else SKIPPED
     for unit in state.units():
         before = state.status[unit]
         if before == RUNNING:
             completion.cut_off(state, unit)
-            state.status[unit], state.notes[unit] = CANCELLED, _RUN_OVER
+            state.status[unit] = CANCELLED
+            state.notes[unit] = _RUN_OVER
         elif before == IN_DOUBT:
             state.status[unit] = FAILED
         elif before in (PENDING, WAITING, BLOCKED) or before > BLOCKED:
             state.status[unit] = final
+
+    # A write that was cut off goes on to run until its end is told.
     if not state.running:
         state.out.append(End(status))
