@@ -28,23 +28,19 @@ _NUMERIC_END: Final = re.compile(r"(?:.*\.)?(?:\d+|0x[0-9a-f]*)\Z")
 
 # IANA special-purpose registries, spelled out because `is_global` differs between Python releases.
 _BLOCKED_V4: Final = tuple(
-    IPv4Network(block)
-    for block in (
+    map(IPv4Network, (
         "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12",
         "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24",
         "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4", "168.63.129.16/32",
-    )
+    ))
 )  # fmt: skip
 _GLOBAL_V6: Final = IPv6Network("2000::/3")
-_BLOCKED_V6: Final = tuple(
-    IPv6Network(block) for block in ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20", "3ffe::/16")
-)
+_BLOCKED_V6: Final = tuple(map(IPv6Network, ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20", "3ffe::/16")))
 _METADATA: Final = frozenset(
-    ip_address(text)
-    for text in (
+    map(ip_address, (
         "169.254.169.254", "169.254.170.2", "169.254.170.23", "169.254.42.42", "168.63.129.16", "100.100.100.200",
         "192.0.0.192", "fd00:ec2::254", "fd00:ec2::23", "fd20:ce::254",
-    )
+    ))
 )  # fmt: skip
 _NAT64: Final = IPv6Network("64:ff9b::/96")
 _V4_IN_LAST_BITS: Final = (
@@ -102,13 +98,16 @@ def is_blocked(address: Address) -> bool:
         return is_blocked(_last_bits(address))
     if any(map(is_blocked, _embedded(address))):
         return True
-    return address not in _GLOBAL_V6 or any(address in block for block in _BLOCKED_V6)
+    if address not in _GLOBAL_V6:
+        return True
+    return any(address in block for block in _BLOCKED_V6)
 
 
 async def resolve(host: str, port: int) -> list[str]:
     """Ask the system's resolver once; returns addresses in its order of preference."""
     answers = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(answer[4][0]) for answer in answers))
+    addresses = [str(answer[4][0]) for answer in answers]
+    return list(dict.fromkeys(addresses))
 
 
 def _parse(url: str) -> httpx.URL:
@@ -124,7 +123,8 @@ def _parse(url: str) -> httpx.URL:
         raise AddressRefused(f"the URL cannot be read: {error}") from None
     if parsed.scheme not in _DEFAULT_PORTS:
         raise AddressRefused(f"only http and https are fetched, not {parsed.scheme[:20]!r}")
-    authority = url.split("://", 1)[-1].split("/", 1)[0].split("?", 1)[0].split("#", 1)[0]
+    rest = url.split("://", 1)[-1]
+    authority = re.split("[/?#]", rest, maxsplit=1)[0]
     if parsed.userinfo or "@" in authority:
         raise AddressRefused("the URL carries a user name or password; tools send no credentials")
     if not host or "://" not in url:

@@ -106,7 +106,10 @@ class Answer:
             while piece := await self.chunk(deadline):
                 body += piece
             return bytes(body)
-        while len(body) < most and (piece := await self._next(deadline, "the answer does not end", most - len(body))):
+        while len(body) < most:
+            piece = await self._next(deadline, "the answer does not end", most - len(body))
+            if not piece:
+                break
             body += piece
         return bytes(body[:most])
 
@@ -234,14 +237,20 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
     """Return the seconds that a server asks to wait, at most 60; None when it says nothing that can be read."""
     milliseconds = number_in(headers.get("retry-after-ms"))
     text = headers.get("retry-after", "")
-    seconds = milliseconds / 1000 if milliseconds is not None else number_in(text)
+    seconds = number_in(text)
+    if milliseconds is not None:
+        seconds = milliseconds / 1000
     if seconds is None and text:
         try:
             date = parsedate_to_datetime(text)
         except (ValueError, OverflowError):
             return None
-        seconds = (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp() - time.time()
-    return None if seconds is None else min(max(seconds, 0.0), MAX_WAIT_SECONDS)
+        if not date.tzinfo:
+            date = date.replace(tzinfo=UTC)
+        seconds = date.timestamp() - time.time()
+    if seconds is None:
+        return None
+    return min(max(seconds, 0.0), MAX_WAIT_SECONDS)
 
 
 def number_in(text: str | None) -> float | None:
@@ -290,7 +299,8 @@ class _Gunzip:
                 if not raw.startswith(_MAGIC):
                     self._ended = True
                     return bytes(unpacked), b""
-                self._member, self._members = zlib.decompressobj(wbits=31), self._members + 1
+                self._member = zlib.decompressobj(wbits=31)
+                self._members += 1
                 if self._members > MAX_GZIP_MEMBERS:
                     raise zlib.error("too many members")
         return bytes(unpacked), raw

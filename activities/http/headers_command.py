@@ -133,13 +133,15 @@ def _read(output: bytes) -> _Printed:
     wrong = 'headers_command: print {"headers": {"Authorization": "Bearer ..."}, "expires_in": 3600}'
     try:
         value = json.loads(output)
-        printed = _Printed.model_validate(
-            value if isinstance(value, dict) and "headers" in value else {"headers": value}
-        )
+        if not isinstance(value, dict) or "headers" not in value:
+            value = {"headers": value}
+        printed = _Printed.model_validate(value)
         check_headers(printed.headers)
     except ValidationError as error:
         place, problem = first_error(error)
-        raise CommandFailed(f"{wrong}: {place}: {problem}" if "input" not in problem else wrong) from None
+        if "input" in problem:
+            raise CommandFailed(wrong) from None
+        raise CommandFailed(f"{wrong}: {place}: {problem}") from None
     except (ValueError, RecursionError):
         raise CommandFailed(wrong) from None
     return printed

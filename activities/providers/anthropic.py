@@ -139,7 +139,8 @@ class Anthropic:
         if not entries:
             called: dict[str, None] = {}
             for message in request.messages:
-                called |= dict.fromkeys(call.name for call in message.calls)
+                for call in message.calls:
+                    called[call.name] = None
             if called:
                 body["tool_choice"] = {"type": "none"}
                 entries = tuple({"name": name} for name in called)

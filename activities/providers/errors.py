@@ -294,10 +294,11 @@ def error_of(server: Server, model: str, status: int, headers: Mapping[str, str]
         long.context = _tokens_in(_CONTEXT, body[:4000].lower())
         long.prompt = _tokens_in(_PROMPT, body[:4000].lower())
         return long
-    is_of_address = status == 404 and model.partition(":")[2].lower() in text and not _NO_TOOL_USE.search(text)
+    name = model.partition(":")[2]
+    is_of_address = status == 404 and name.lower() in text and not _NO_TOOL_USE.search(text)
     if is_of_address or names_no_model(text):
         todo = "change SENNIT_MODEL, or `model` in the plan"
-        return UnknownModel(f"{where} has no model {model.partition(':')[2]!r} ({status}); {todo}{quote}")
+        return UnknownModel(f"{where} has no model {name!r} ({status}); {todo}{quote}")
     if status in (404, 405) or 300 <= status < 400:
         refused = CallRefused(f"{where} has nothing at this address ({status}); check {server.url_variable}{quote}")
         text = f"{status} not found {text}"
@@ -319,7 +320,9 @@ def _used_up(status: int, code: str, text: str) -> bool:
     if status == 402:
         return True
     if status == 429:
-        return any(name in code for name in _USED_UP_CODES) and "rate_limit" not in code
+        if "rate_limit" in code:
+            return False
+        return any(name in code for name in _USED_UP_CODES)
     return status < 404 and bool(_USED_UP.search(text))
 
 
@@ -329,8 +332,11 @@ def wait_in(body: str) -> float | None:
         if found["delay"]:
             seconds = float(found["delay"])
         elif found["number"] or found["minutes"] or found["hours"]:
-            seconds = float(found["number"] or 0) * _UNITS.get(found["unit"] or "s", 1.0)
-            seconds += 60 * int(found["minutes"] or 0) + 3600 * int(found["hours"] or 0)
+            unit = _UNITS.get(found["unit"] or "s", 1.0)
+            minutes = int(found["minutes"] or 0)
+            hours = int(found["hours"] or 0)
+            seconds = float(found["number"] or 0) * unit
+            seconds += 60 * minutes + 3600 * hours
         else:
             continue
         return min(seconds, MAX_WAIT_SECONDS)
@@ -355,7 +361,11 @@ def is_error(data: Any, fields: Collection[str]) -> bool:
             return True
     if any(map(data.get, fields)):
         return False
-    return any(isinstance(data.get(name), str | list) and data[name] for name in _WORDS_OF_ERROR)
+    for name in _WORDS_OF_ERROR:
+        words = data.get(name)
+        if words and isinstance(words, str | list):
+            return True
+    return False
 
 
 def _places(data: dict[str, Any]) -> list[dict[str, Any]]:
@@ -411,7 +421,8 @@ def _status_within(error: Any, body: str) -> int:
     if isinstance(error, dict):
         kinds += [str(error[name]).lower() for name in _PLACES_OF_STATUS if error.get(name)]
     for kind in kinds:
-        if kind.isascii() and kind.isdecimal() and len(kind) == 3 and 400 <= int(kind) < 600:
+        has_three_digits = kind.isascii() and kind.isdecimal() and len(kind) == 3
+        if has_three_digits and 400 <= int(kind) < 600:
             return int(kind)
     for kind in kinds:
         if kind in _STATUS_OF:

@@ -426,7 +426,8 @@ class HttpProvider:
                 elif parser.lines > lines and (builder.in_progress or now + idle > deadline):
                     deadline = now + idle
                     why = f"no next piece of the reply within {idle:g} s"
-                chunk = await answer.chunk(min(deadline, ends), why if deadline < ends else _TOO_LONG)
+                late = why if deadline < ends else _TOO_LONG
+                chunk = await answer.chunk(min(deadline, ends), late)
             for data in parser.close():
                 if self._is_whole(data) and self._take_event(builder, data, is_error=parser.is_error):
                     return True
@@ -538,7 +539,8 @@ def _with_system_in_turns(request: ModelRequest) -> ModelRequest:
     if not request.history:
         return replace(request, system="", prompt=f"{request.system}\n\n{request.prompt}")
     first, *later = request.history
-    return replace(request, system="", history=(replace(first, text=f"{request.system}\n\n{first.text}"), *later))
+    first = replace(first, text=f"{request.system}\n\n{first.text}")
+    return replace(request, system="", history=(first, *later))
 
 
 def _json_or_text(data: str) -> Any:

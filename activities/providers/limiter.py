@@ -57,10 +57,12 @@ class _Pressure:
         self._value, self._measured = 0.0, 0.0
 
     def at(self, now: float) -> float:
-        return float(self._value * 0.5 ** (max(0.0, now - self._measured) / self._half_life))
+        half_lives = max(0.0, now - self._measured) / self._half_life
+        return float(self._value * 0.5**half_lives)
 
     def add(self, now: float, pressure: float) -> float:
-        self._value, self._measured = min(self.at(now) + pressure, MAX_PRESSURE), now
+        self._value = min(self.at(now) + pressure, MAX_PRESSURE)
+        self._measured = now
         return self._value
 
 
@@ -120,7 +122,9 @@ class Limiter:
         now = _now()
         if not self._line and self._wait(now) <= 0:
             return self._throttle.start(now)
-        ahead = len(self._line) if returns else len(self._line) + self._count_away(now)
+        ahead = len(self._line)
+        if not returns:
+            ahead += self._count_away(now)
         if max(self._pause(now), self._throttle.turn(now, ahead)) > HELD_SECONDS:
             raise self._busy(returns=returns)
         place: asyncio.Future[Started] = asyncio.get_running_loop().create_future()
@@ -182,10 +186,13 @@ class Limiter:
         ahead, away = len(self._line), self._count_away(now)
         if returns:
             # It comes back in the midst of those that are away: nobody knows in which order.
-            turn = max(self._throttle.paced_turn(now, ahead), self._throttle.freed_turn(ahead + away // 2))
+            paced = self._throttle.paced_turn(now, ahead)
+            freed = self._throttle.freed_turn(ahead + away // 2)
+            turn = max(paced, freed)
         else:
             turn = self._throttle.turn(now, ahead + away)
-        wait = max(self._pause(now), min(EARLY * turn, MAX_PUT_OFF_SECONDS)) + SPREAD * random.random()  # noqa: S311
+        wait = max(self._pause(now), min(EARLY * turn, MAX_PUT_OFF_SECONDS))
+        wait += SPREAD * random.random()  # noqa: S311
         heappush(self._away, now + wait)
         return min(wait, MAX_WAIT_SECONDS)
 

@@ -202,7 +202,10 @@ class ModelRequest:
     @property
     def shown(self) -> tuple[MediaPart, ...]:
         """All media of the call: those of its prompt, and what tools have returned."""
-        return (*self.media, *(part for message in self.messages for part in message.media))
+        shown = list(self.media)
+        for message in self.messages:
+            shown += message.media
+        return tuple(shown)
 
     @property
     def callable(self) -> tuple[dict[str, Any], ...]:

@@ -63,7 +63,9 @@ class Negotiation:
         # Not a word on why: each parameter in turn.
         if self._trials is None and isinstance(refused, CallRefused) and says_nothing(refused.text):
             self._trials = iter(self._unnamed())
-        trial = next(self._trials, None) if self._trials is not None else None
+        trial: Without | None = None
+        if self._trials is not None:
+            trial = next(self._trials, None)
         if trial is None:
             raise refused
         self.without = trial
@@ -72,7 +74,9 @@ class Negotiation:
         """The call went through as it is now: what was refused before is learned."""
         for lesson in self._lessons:
             self.known.learn(self.request, lesson)
-        named = frozenset[str]().union(*(lesson.refused for lesson in self._lessons))
+        named: set[str] = set()
+        for lesson in self._lessons:
+            named |= lesson.refused
         found = self.without - self.known.without(self.request) - named
         if self._trials is not None and found:
             self.known.learn(self.request, Lesson(found, UNSAID, "unknown"))
@@ -83,7 +87,9 @@ class Negotiation:
             raise error
         model = self.request.model
         self.known.learn_context(model, error.context)
-        room = error.context - error.prompt if error.prompt else error.context // 4
+        room = error.context // 4
+        if error.prompt:
+            room = error.context - error.prompt
         if room < LEAST_ROOM or (self.room and room >= self.room):
             raise error
         self.room = room

@@ -299,15 +299,20 @@ def _turn(message: Message, without: Without) -> dict[str, Any]:
     if message.media:
         turn["content"] = [{"type": "text", "text": message.text}, *map(_part, message.media)]
     for fields in message.thinking:
-        turn |= {name: value for name, value in fields.items() if name not in without}
+        turn |= _sent_fields(fields, without)
     if message.calls:
         turn["tool_calls"] = [_called(call, without) for call in message.calls]
     return turn
 
 
+def _sent_fields(fields: Mapping[str, Any], without: Without) -> dict[str, Any]:
+    """Return the fields that a server has given and is sent again."""
+    return {name: value for name, value in fields.items() if name not in without}
+
+
 def _called(call: ToolRequest, without: Without) -> dict[str, Any]:
     function = {"name": call.name, "arguments": _written(call.arguments)}
-    fields = {name: value for name, value in call.fields.items() if name not in without}
+    fields = _sent_fields(call.fields, without)
     return {"id": call.id, "type": "function", "function": function, **fields}
 
 
@@ -338,7 +343,9 @@ def _is_rest_of_name(request: ModelRequest, call: Call, name: str) -> bool:
     if not name or call.arguments:
         return False
     known = [entry["name"] for entry in request.callable]
-    return call.name not in known and f"{call.name}{name}" in known
+    if call.name in known:
+        return False
+    return f"{call.name}{name}" in known
 
 
 def _is_another(call: Call, name: str, call_id: str, arguments: str) -> bool:

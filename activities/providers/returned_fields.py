@@ -91,7 +91,10 @@ class Gathered:
         return self._value
 
     def _add_part(self, part: Any) -> None:
-        place = self._places.get(key) if (key := _key_of(part)) is not None else None
+        place: int | None = None
+        key = _key_of(part)
+        if key is not None:
+            place = self._places.get(key)
         if place is None:
             self._append(part)
         else:
@@ -150,14 +153,19 @@ def _key_of(part: Any) -> tuple[Any, Any] | None:
 def unreturned(url: str, messages: Iterable[Message]) -> frozenset[str]:
     """Return the fields of these messages for which this server has not asked."""
     wanted = RETURNED.get(urlsplit(url).hostname or "", frozenset())
-    return frozenset(name for message in messages for fields in message.thinking for name in fields) - wanted
+    given: set[str] = set()
+    for message in messages:
+        for fields in message.thinking:
+            given.update(fields)
+    return frozenset(given - wanted)
 
 
 def field_names(messages: Iterable[Message]) -> dict[str, str]:
     """Return the fields that messages and their calls have, each by its own name and by the names inside of it."""
     names = dict[str, str]()
     for message in messages:
-        for fields in (*message.thinking, *(call.fields for call in message.calls)):
+        fields_of_calls = [call.fields for call in message.calls]
+        for fields in (*message.thinking, *fields_of_calls):
             for name, value in fields.items():
                 names |= dict.fromkeys((name, *_inner_names(value)), name)
     return names
@@ -195,4 +203,6 @@ def of_same_model(request: ModelRequest) -> tuple[ModelRequest, tuple[str, ...]]
 
 
 def _has_fields(message: Message) -> bool:
-    return bool(message.thinking or any(call.fields for call in message.calls))
+    if message.thinking:
+        return True
+    return any(call.fields for call in message.calls)

@@ -115,7 +115,9 @@ class ModelSettings:
         servers = {provider: _server(provider, env) for provider in OFFICIAL}
         servers[PYDANTIC_AI] = Server(PYDANTIC_AI, "", "", 0, *_silences(env))
         usual = _models("SENNIT_MODEL", env) or (_usual(env),)
-        roles = {role: _models(f"SENNIT_MODEL_{role.upper()}", env) or usual for role in get_args(Role)}
+        roles: dict[Role, tuple[str, ...]] = {}
+        for role in get_args(Role):
+            roles[role] = _models(f"SENNIT_MODEL_{role.upper()}", env) or usual
         return cls(roles, servers, _rates(env), _plan_format(env), _prices(env), _call_settings(env))
 
     def keyless(self) -> dict[str, str]:
@@ -201,7 +203,8 @@ def _call_settings(env: Mapping[str, str]) -> dict[Role, CallSettings]:
 
     # What stands outside of a table holds for every role.
     roles: tuple[Role, ...] = get_args(Role)
-    every = _settings_in({name: value for name, value in found.items() if not isinstance(value, dict)}, "")
+    outside = {name: value for name, value in found.items() if not isinstance(value, dict)}
+    every = _settings_in(outside, "")
     for name, value in found.items():
         if isinstance(value, dict) and name not in roles:
             raise ValueError(f"{_SETTINGS}: [{name}] is no role; the roles are {', '.join(roles)}")

@@ -84,8 +84,10 @@ def is_strict(schema: Any) -> bool:
         return True
     named = schema.get("properties")
     if schema.get("type") == "object" or isinstance(named, dict):
-        complete = isinstance(named, dict) and sorted(named) == sorted(schema.get("required", ()))
-        if not complete or schema.get("additionalProperties") is not False:
+        if not isinstance(named, dict):
+            return False
+        requires_all = sorted(named) == sorted(schema.get("required", ()))
+        if not requires_all or schema.get("additionalProperties") is not False:
             return False
     return all(is_strict(part) for name, part in schema.items() if name not in ("enum", "const"))
 
@@ -109,7 +111,8 @@ def parse_json(text: str, schema: Schema, *, in_wrap: bool) -> Any:
         if str(error):
             problem += f"; {error}"
         raise SchemaMismatch(problem, retryable=True) from None
-    if in_wrap and schema.get("type") != "object" and isinstance(value, dict) and list(value) == [WRAP]:
+    may_be_wrapped = in_wrap and schema.get("type") != "object"
+    if may_be_wrapped and isinstance(value, dict) and list(value) == [WRAP]:
         return value[WRAP]
     return value
 

@@ -30,16 +30,20 @@ def in_text(request: ModelRequest) -> ModelRequest:
     request = replace(request, messages=tuple(messages))
     if not request.callable:
         return request
-    tools = "\n".join(json.dumps(function_of(entry), ensure_ascii=False) for entry in request.callable)
-    system = "\n\n".join(filter(None, [request.system, _HOW.format(tools=tools)]))
+    tools = [json.dumps(function_of(entry), ensure_ascii=False) for entry in request.callable]
+    system = _HOW.format(tools="\n".join(tools))
+    if request.system:
+        system = f"{request.system}\n\n{system}"
     return replace(request, tools=(), system=system)
 
 
 def _in_text(message: Message) -> Message:
     if message.role == "tool":
         return Message("user", f"<tool_response>\n{message.text}\n</tool_response>", media=message.media)
-    calls = [
-        f"<tool_call>\n{json.dumps({'name': call.name, 'arguments': call.arguments}, ensure_ascii=False)}\n</tool_call>"
-        for call in message.calls
-    ]
-    return Message(message.role, "\n".join(filter(None, [message.text, *calls])))
+    parts: list[str] = []
+    if message.text:
+        parts.append(message.text)
+    for call in message.calls:
+        body = json.dumps({"name": call.name, "arguments": call.arguments}, ensure_ascii=False)
+        parts.append(f"<tool_call>\n{body}\n</tool_call>")
+    return Message(message.role, "\n".join(parts))

@@ -167,7 +167,10 @@ class Throttle:
         if taken:
             self._was_taken(started)
             seconds = now - started.at
-            self._seconds += (seconds - self._seconds) / MEAN_CALLS if self._seconds else seconds
+            if self._seconds:
+                self._seconds += (seconds - self._seconds) / MEAN_CALLS
+            else:
+                self._seconds = seconds
         self._settle(started)
 
     def refused(self, now: float, started: Started, hint: float | None) -> None:
@@ -197,7 +200,8 @@ class Throttle:
             slower = FIRST_SLOWER
         elif self._taken - self._taken_when_slowed >= MEASURED_CALLS:
             slower = SLOWER
-        rate = min(max(slower * self.rate, taken), LEAST_SLOWER * self.rate, most)
+        lowered = max(slower * self.rate, taken)
+        rate = min(lowered, LEAST_SLOWER * self.rate, most)
         rate = max(rate, LEAST_RATE)
         if self._taken > self._taken_when_slowed:
             self._target = rate
@@ -215,16 +219,18 @@ class Throttle:
             self._full.popleft()
         if not self._full:
             return 0.0, UNBOUNDED
-        seconds = max(now - self._full[0].at, 1e-3)
-        calls = max(0, self._taken - self._full[0].taken)
-        if self._quiet_at >= self._full[0].at:
+        full = self._full[0]
+        seconds = max(now - full.at, 1e-3)
+        calls = max(0, self._taken - full.taken)
+        if self._quiet_at >= full.at:
             return calls / seconds, UNBOUNDED
         return calls / seconds, (calls + 1) / seconds
 
     def _speed_up(self) -> None:
         if self._slowed_to:
             gap = 1 / self.rate
-            self.rate *= 1 + min(FASTER * gap * self.rate / self._slowed_to, MOST_FASTER)
+            increase = FASTER * gap * self.rate / self._slowed_to
+            self.rate *= 1 + min(increase, MOST_FASTER)
         else:
             self.rate += EAGER
         self.rate = min(self.rate, self._most)
@@ -271,5 +277,6 @@ class Throttle:
 
     def _fill(self, now: float) -> None:
         if now > self._filled_at:
-            self._tokens = min(self._burst, self._tokens + (now - self._filled_at) * self.rate)
+            gained = (now - self._filled_at) * self.rate
+            self._tokens = min(self._burst, self._tokens + gained)
             self._filled_at = now

@@ -81,10 +81,15 @@ class WireFormat(Protocol):
 
 def count(value: Any, before: int | None) -> int | None:
     """Return a server's count of tokens if it is one, else what was known before."""
-    return value if type(value) is int and 0 <= value < MAX_CALL_TOKENS else before
+    if type(value) is int and 0 <= value < MAX_CALL_TOKENS:
+        return value
+    return before
 
 
 def price(value: Any, before: float | None) -> float | None:
     """Return the dollars that a server says a call costs, itself or as the total of its parts."""
-    value = value.get("total_cost") if isinstance(value, dict) else value
-    return float(value) if isinstance(value, int | float) and 0 <= value < MAX_COST_USD else before
+    if isinstance(value, dict):
+        value = value.get("total_cost")
+    if isinstance(value, int | float) and 0 <= value < MAX_COST_USD:
+        return float(value)
+    return before

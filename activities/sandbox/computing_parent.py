@@ -276,4 +276,5 @@ def _write(text: bytes) -> None:
 
 def _checked(result: int, call: str) -> None:
     if result:
-        raise OSError(ctypes.get_errno(), f"{call}: {os.strerror(ctypes.get_errno())}")
+        error = ctypes.get_errno()
+        raise OSError(error, f"{call}: {os.strerror(error)}")

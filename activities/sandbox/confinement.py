@@ -83,14 +83,25 @@ def find_confinement() -> Confinement:
         for as_root in dict.fromkeys((os.getuid() == 0, False)):
             problem = _problem(Confinement(using, seccomp, as_root))
             if not problem:
-                absent = [name for name, has in (("Landlock", using), ("seccomp", seccomp)) if not has]
-                why = f": {problems[0]}" if problems else ": this kernel has none"
-                missing = f"{_WHO} without {' and '.join(absent)}{why}" if absent else ""
-                if not seccomp:
-                    missing = f"{missing}; {_REFUSED}"
-                return Confinement(using, seccomp, as_root, missing)
+                why = problems[0] if problems else "this kernel has none"
+                return Confinement(using, seccomp, as_root, _missing(using, seccomp=seccomp, why=why))
             problems.append(problem)
     return Confinement(0, seccomp=False, missing=f"{_ALONE}: {problems[-1]}", holds=False)
+
+
+def _missing(using: int, *, seccomp: bool, why: str) -> str:
+    """Return what people are told of the layers that are not there, and why; nothing if all are."""
+    absent: list[str] = []
+    if not using:
+        absent.append("Landlock")
+    if not seccomp:
+        absent.append("seccomp")
+    missing = ""
+    if absent:
+        missing = f"{_WHO} without {' and '.join(absent)}: {why}"
+    if not seccomp:
+        missing = f"{missing}; {_REFUSED}"
+    return missing
 
 
 def _problem(tried: Confinement) -> str:

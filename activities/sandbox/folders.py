@@ -57,7 +57,8 @@ class Folder(NamedTuple):
     @property
     def without_bodies(self) -> "Folder":
         """The same folder for whoever is given the bodies apart."""
-        return self._replace(files=[file._replace(body=None) for file in self.files])
+        files = [file._replace(body=None) for file in self.files]
+        return self._replace(files=files)
 
     def with_bodies(self, bodies: bytes) -> "Folder":
         """Return the folder with the bodies of its files, which lie one behind the other. Raises ValueError if these
@@ -94,9 +95,13 @@ def read_folder(folder: int, known: Container[str] = ()) -> Folder:
         files.append(file)
 
     # A folder that another entry lies in is not empty.
-    parents = {path.rpartition("/")[0] for path in folders}
-    parents.update(file.path.rpartition("/")[0] for file in files)
-    return Folder(files, [path for path in folders if path not in parents])
+    parents: set[str] = set()
+    for path in folders:
+        parents.add(path.rpartition("/")[0])
+    for file in files:
+        parents.add(file.path.rpartition("/")[0])
+    empty = [path for path in folders if path not in parents]
+    return Folder(files, empty)
 
 
 def write_folder(folder: Folder, place: Path) -> None:
@@ -124,9 +129,15 @@ def write_folder(folder: Folder, place: Path) -> None:
 
 def changed_paths(before: Folder, after: Folder) -> list[str]:
     """Return the paths of files that are new, changed or gone, sorted."""
-    old = {file.path: (file.digest, file.executable) for file in before.files}
-    new = {file.path: (file.digest, file.executable) for file in after.files}
-    return sorted(path for path in {**old, **new} if old.get(path) != new.get(path))
+    old = _states(before)
+    new = _states(after)
+    changed = [path for path in old | new if old.get(path) != new.get(path)]
+    return sorted(changed)
+
+
+def _states(folder: Folder) -> dict[str, tuple[str, bool]]:
+    """Return by path what makes a file another one: its bytes, and whether it can be executed."""
+    return {file.path: (file.digest, file.executable) for file in folder.files}
 
 
 def with_old_times(before: Folder, after: Folder) -> Folder:
@@ -147,10 +158,12 @@ def check_sizes(files: Sequence[tuple[str, int]], others: int) -> None:
     """
     if len(files) + others > MAX_WORKSPACE_ENTRIES:
         raise FolderRefused(f"it has more than {MAX_WORKSPACE_ENTRIES:,} files and folders")
+    total = 0
     for path, size in files:
         if size > MAX_WORKSPACE_FILE_BYTES:
             raise FolderRefused(_too_large(path, size))
-    if sum(size for _, size in files) > MAX_WORKSPACE_BYTES:
+        total += size
+    if total > MAX_WORKSPACE_BYTES:
         raise FolderRefused(f"its files have more than {MAX_WORKSPACE_BYTES >> 20} MiB in all")
 
 
@@ -220,7 +233,8 @@ def _read(entry: Entry, known: Container[str]) -> File:
         body = file.read(status.st_size)
     digest = digest_of(body)
     executable = bool(status.st_mode & stat.S_IXUSR)
-    return File(path, executable, status.st_mtime_ns, len(body), digest, None if digest in known else body)
+    file_body = None if digest in known else body
+    return File(path, executable, status.st_mtime_ns, len(body), digest, file_body)
 
 
 def _too_large(path: str, size: int) -> str:

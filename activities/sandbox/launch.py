@@ -23,7 +23,8 @@ _OUTSIDE = "/etc/passwd"
 def main() -> None:
     """Apply the policy and become the command."""
     policy, command = json.loads(sys.argv[1]), sys.argv[2:]
-    policy["user"] = any_user() if policy["user"] is not None else None  # the policy is that of several processes
+    if policy["user"] is not None:
+        policy["user"] = any_user()  # the policy is that of several processes
     program = os.open(command[0], os.O_RDONLY) if command else -1  # the user it will be may not reach its folder
     try:
         restrict(policy)

@@ -92,7 +92,9 @@ def _lines(path: str) -> list[str]:
 
 
 def _below(mounted: str, root: str, group: str) -> Path:
-    return Path(mounted, os.path.relpath(group, root)) if root != "/" else Path(mounted + group)
+    if root == "/":
+        return Path(mounted + group)
+    return Path(mounted, os.path.relpath(group, root))
 
 
 def _sweep(parent: Path) -> None:

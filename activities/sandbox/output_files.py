@@ -69,7 +69,8 @@ def collect(
     left_out: list[str] = []
     for entry in entries(folder, left_out.append, apart=apart):
         name = entry.path
-        if entry.found.is_dir(follow_symlinks=False) or any(part.startswith(".") for part in name.split("/")):
+        is_hidden = name.startswith(".") or "/." in name
+        if entry.found.is_dir(follow_symlinks=False) or is_hidden:
             continue
         text = _text(entry, most) if name.isprintable() else None
         if text is not None and inputs.get(name) == text:
@@ -122,6 +123,8 @@ def _text(entry: Entry, most: int) -> str | None:
             if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
                 return None
             body = file.read(most + 1)
-        return body.decode() if len(body) <= most and b"\0" not in body else None
+        if len(body) > most or b"\0" in body:
+            return None
+        return body.decode()
     except (OSError, ValueError):
         return None

@@ -105,7 +105,11 @@ def _descendants() -> list[int]:
     pending = _children("/proc/thread-self")
     while pending:
         found += pending
-        pending = [child for pid in pending for task in tasks(pid) for child in _children(task)]
+        children: list[int] = []
+        for pid in pending:
+            for task in tasks(pid):
+                children += _children(task)
+        pending = children
     return found
 
 

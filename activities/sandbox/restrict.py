@@ -63,11 +63,17 @@ def restrict(policy: dict[str, Any]) -> None:
     """Restrict this process to `policy`. Without a folder to `write` in, no file can be written, and `namespaces` are
     those that the kernel lets it have. Raises OSError, ValueError.
     """
-    user, limits, version, place = policy["user"], policy["limits"], policy["landlock"], policy["write"]
+    user = policy["user"]
+    limits = policy["limits"]
+    version = policy["landlock"]
+    place = policy["write"]
     if policy["namespaces"] and place:
         _make_namespaces(place, user, limits)
     Path("/proc/self/oom_score_adj").write_text("1000")  # when memory runs out, this goes first
-    _limit(limits, others=_threads(os.getuid()) if user is None and version and "processes" in limits else 0)
+    others = 0
+    if user is None and version and "processes" in limits:
+        others = _threads(os.getuid())
+    _limit(limits, others=others)
     if policy["namespaces"] and not place:
         with suppress(OSError):  # where the kernel does not allow it, the other layers hold
             _leave_machine()
@@ -187,7 +193,8 @@ def _limit(limits: dict[str, int], others: int) -> None:
         (resource.RLIMIT_NOFILE, "open_files", 0),
     ):
         if name in limits:
-            resource.setrlimit(limit, (limits[name] + more, limits[name] + more))
+            most = limits[name] + more
+            resource.setrlimit(limit, (most, most))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
@@ -196,7 +203,8 @@ def _threads(user: int) -> int:
     for status in Path("/proc").glob("[0-9]*/status"):
         try:
             fields = dict(line.split(":", 1) for line in status.read_text().splitlines() if ":" in line)
-            count += int(fields["Threads"]) if int(fields["Uid"].split()[0]) == user else 0
+            if int(fields["Uid"].split()[0]) == user:
+                count += int(fields["Threads"])
         except (OSError, KeyError, ValueError):
             continue
     return count
@@ -208,4 +216,5 @@ def _prctl(option: int, value: int) -> None:
 
 def _checked(result: int, call: str) -> None:
     if result:
-        raise OSError(ctypes.get_errno(), f"{call}: {os.strerror(ctypes.get_errno())}")
+        error = ctypes.get_errno()
+        raise OSError(error, f"{call}: {os.strerror(error)}")

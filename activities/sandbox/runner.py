@@ -262,7 +262,10 @@ def _interpreter(method: str) -> str:
     python = Path(sys.base_prefix, "bin", f"python{sys.version_info[0]}.{sys.version_info[1]}")
     if method == "bwrap":
         return f"{bubblewrap.PYTHON}/bin/{python.name}"
-    if os.getuid() != 0 or all(folder.stat().st_mode & 0o005 == 0o005 for folder in python.parents):
+    if os.getuid() != 0:
+        return str(python)
+    is_open_to_all = all(folder.stat().st_mode & 0o005 == 0o005 for folder in python.parents)
+    if is_open_to_all:
         return str(python)
     if not Path("/usr/bin/python3").exists():
         return ""

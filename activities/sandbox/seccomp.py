@@ -134,17 +134,23 @@ def computing_program(process: int) -> bytes:
     architecture.
     """
     column, code = _opening()
-    code += _allow_if(_READ[column], [_argument(0), _op(_EQUAL, _REQUESTS, 1, 0)])
-    code += _allow_if(_WRITE[column], [_argument(0), _op(_EQUAL, _ANSWERS, 1, 0)])
+    is_requests = _op(_EQUAL, _REQUESTS, 1, 0)
+    code += _allow_if(_READ[column], [_argument(0), is_requests])
+    is_answers = _op(_EQUAL, _ANSWERS, 1, 0)
+    code += _allow_if(_WRITE[column], [_argument(0), is_answers])
     # No page may ever be executed that the process has written.
+    is_not_executable = _op(_ANY_BIT, _EXECUTABLE, 0, 1)
     for numbers in (_MMAP, _MPROTECT):
-        code += _allow_if(numbers[column], [_argument(2), _op(_ANY_BIT, _EXECUTABLE, 0, 1)])
-    code += _allow_if(_CLOCK_GETTIME[column], [_argument(0), _op(_AT_LEAST, _OWN_CLOCKS, 0, 1)])
-    own = [_argument(0), _op(_EQUAL, process, 0, 2), _argument(2), _op(_EQUAL, signal.SIGABRT, 1, 0)]
-    code += _allow_if(_TGKILL[column], own)
+        code += _allow_if(numbers[column], [_argument(2), is_not_executable])
+    is_own_clock = _op(_AT_LEAST, _OWN_CLOCKS, 0, 1)
+    code += _allow_if(_CLOCK_GETTIME[column], [_argument(0), is_own_clock])
+    is_own_process = _op(_EQUAL, process, 0, 2)
+    is_abort = _op(_EQUAL, signal.SIGABRT, 1, 0)
+    code += _allow_if(_TGKILL[column], [_argument(0), is_own_process, _argument(2), is_abort])
     for numbers in _COMPUTING.values():
-        code += [_op(_EQUAL, numbers[column], 0, 1), _op(_RETURN, _ALLOW)]
-    return b"".join([*code, _op(_RETURN, _ERRNO | _EPERM)])
+        code += _answer_call(numbers[column], _ALLOW)
+    code.append(_fail(_EPERM))
+    return b"".join(code)
 
 
 def command_program(*, allow_signals: bool, allow_metadata: bool) -> bytes:
@@ -161,12 +167,18 @@ def command_program(*, allow_signals: bool, allow_metadata: bool) -> bytes:
     for numbers, answer in answers.items():
         number = numbers[column]
         if number is not None:
-            code += [_op(_EQUAL, number, 0, 1), _op(_RETURN, _ERRNO | answer)]
-    code += _deny_if(_CLONE[column], 0, [_op(_ANY_BIT, _NEW_NAMESPACES, 0, 1)])
-    code += _deny_if(_PRLIMIT[column], 0, [_op(_EQUAL, 0, 1, 0)])
+            code += _answer_call(number, _ERRNO | answer)
+
+    # These calls are denied by their arguments.
+    has_new_namespace = _op(_ANY_BIT, _NEW_NAMESPACES, 0, 1)
+    code += _deny_if(_CLONE[column], 0, [has_new_namespace])
+    is_of_another_process = _op(_EQUAL, 0, 1, 0)
+    code += _deny_if(_PRLIMIT[column], 0, [is_of_another_process])
     if not allow_signals:
-        code += _deny_if(_FCNTL[column], 1, [_op(_EQUAL, command, 0, 1) for command in _OWNER_COMMANDS])
-    return b"".join([*code, _op(_RETURN, _ALLOW)])
+        sets_owner = [_op(_EQUAL, command, 0, 1) for command in _OWNER_COMMANDS]
+        code += _deny_if(_FCNTL[column], 1, sets_owner)
+    code.append(_op(_RETURN, _ALLOW))
+    return b"".join(code)
 
 
 def refused_architecture() -> str:
@@ -183,7 +195,8 @@ def install(code: bytes) -> None:
     body = ctypes.create_string_buffer(code)
     whole = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(code) // 8, ctypes.addressof(body)))
     if libc.prctl(22, 2, ctypes.c_void_p(ctypes.addressof(whole)), 0, 0):
-        raise OSError(ctypes.get_errno(), f"seccomp: {os.strerror(ctypes.get_errno())}")
+        error = ctypes.get_errno()
+        raise OSError(error, f"seccomp: {os.strerror(error)}")
 
 
 def _opening() -> tuple[int, list[bytes]]:
@@ -194,30 +207,39 @@ def _opening() -> tuple[int, list[bytes]]:
     if problem:
         raise OSError(problem)
     column, architecture = _ARCHITECTURES[platform.machine()]
-    code = [_op(_LOAD, _ARCHITECTURE), _op(_EQUAL, architecture, 1, 0), _op(_RETURN, _KILL), _op(_LOAD, _NUMBER)]
+    is_ours = _op(_EQUAL, architecture, 1, 0)
+    code = [_op(_LOAD, _ARCHITECTURE), is_ours, _op(_RETURN, _KILL), _op(_LOAD, _NUMBER)]
     if column == 0:
-        code += [_op(_AT_LEAST, _X32, 0, 1), _op(_RETURN, _ERRNO | _EPERM)]
+        is_x32 = _op(_AT_LEAST, _X32, 0, 1)
+        code += [is_x32, _fail(_EPERM)]
     return column, code
+
+
+def _answer_call(number: int, answer: int) -> list[bytes]:
+    """Give that call the answer, whatever its arguments are."""
+    return [_op(_EQUAL, number, 0, 1), _op(_RETURN, answer)]
 
 
 def _allow_if(number: int, tests: list[bytes]) -> list[bytes]:
     """Decide that call by its arguments. The last test goes on to the next step to refuse, and skips it to allow; an
     earlier one may skip to the refusal.
     """
-    return [
-        _op(_EQUAL, number, 0, len(tests) + 2),
-        *tests,
-        _op(_RETURN, _ERRNO | _EPERM),
-        _op(_RETURN, _ALLOW),
-    ]
+    is_call = _op(_EQUAL, number, 0, len(tests) + 2)
+    return [is_call, *tests, _fail(_EPERM), _op(_RETURN, _ALLOW)]
 
 
 def _deny_if(number: int, position: int, tests: list[bytes]) -> list[bytes]:
     """Deny that call if the argument at `position` passes a test; a test that is not passed skips one step."""
     denials: list[bytes] = []
     for test in tests:
-        denials += [test, _op(_RETURN, _ERRNO | _EPERM)]
-    return [_op(_EQUAL, number, 0, len(denials) + 2), _argument(position), *denials, _op(_RETURN, _ALLOW)]
+        denials += [test, _fail(_EPERM)]
+    is_call = _op(_EQUAL, number, 0, len(denials) + 2)
+    return [is_call, _argument(position), *denials, _op(_RETURN, _ALLOW)]
+
+
+def _fail(error: int) -> bytes:
+    """End the call with that error."""
+    return _op(_RETURN, _ERRNO | error)
 
 
 def _argument(position: int) -> bytes:

@@ -108,6 +108,7 @@ class Supervisor:
         """Return the report once no process of the command is left."""
         ours, theirs = socket.socketpair()
         command = [self._placed(part) for part in self._job["command"]]
+        env = {name: self._placed(value) for name, value in self._job["env"].items()}
         with theirs:
             child = subprocess.Popen(  # noqa: S603 - it runs in the sandbox
                 command,
@@ -115,7 +116,7 @@ class Supervisor:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 cwd=self._place or "/",
-                env={name: self._placed(value) for name, value in self._job["env"].items()},
+                env=env,
                 start_new_session=True,
             )
         self._pipes.register(0, selectors.EVENT_READ, "job")
@@ -181,7 +182,8 @@ class Supervisor:
         if self._job["group"]:
             memory_is_exceeded = memory_group.kills(Path(self._job["group"])) > 0
         else:
-            memory_is_exceeded = sum(max(0, size - _SMALL) for size in sizes.values()) > limits["memory_in_all"]
+            total = sum(max(0, size - _SMALL) for size in sizes.values())
+            memory_is_exceeded = total > limits["memory_in_all"]
         if memory_is_exceeded:
             return "memory"
         if self._bytes_read > _MOST_OUTPUT * limits["output"]:

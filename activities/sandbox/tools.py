@@ -79,7 +79,8 @@ class CodeArguments(BaseModel):
             path = PurePosixPath(name)
             if not name or len(name) > 200 or not name.isprintable() or path.is_absolute() or ".." in path.parts:
                 raise ValueError(f"{name[:80]!r} is not a relative path inside the folder that can be printed")
-            if str(path) != name or any(str(above) in files for above in path.parents):
+            is_below_file = any(str(above) in files for above in path.parents)
+            if str(path) != name or is_below_file:
                 raise ValueError(f"{name[:80]!r} is not a plain path, or is below another file")
         if sum(map(len, files.values())) > MAX_SANDBOX_CHARACTERS:
             raise ValueError(f"more than {MAX_SANDBOX_CHARACTERS:,} characters in all")
@@ -151,7 +152,8 @@ class _Commands:
         self, args: CodeArguments, context: ToolContext, command: list[str], files: dict[str, str]
     ) -> Report:
         place = _place_of(args)
-        files |= {str(PurePosixPath(place, name)): text for name, text in args.files.items()}
+        for name, text in args.files.items():
+            files[str(PurePosixPath(place, name))] = text
         if args.workspace is None:
             return await self.sandbox.run(command, files, args.timeout_s)
         return await self._run_in(args.workspace, context, command, files, args.timeout_s)

@@ -6,7 +6,7 @@ import secrets
 import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from sennit.activities.storage import files
 from sennit.activities.storage.artifacts import (
@@ -28,14 +28,27 @@ T = TypeVar("T")
 _Seen = tuple[int, int, int]
 _SHARED_BYTES, _SHARED_MARKERS = 3 * 1024, 16
 """How long a marker in a file with others is at most, and how many are in one: who reads one reads them all."""
-_Mark = tuple[str, bytes, asyncio.Future[bytes]]
+
+
+class _Mark(NamedTuple):
+    """A marker that is to be set. `waiter` gets the body that the marker has then."""
+
+    key: str
+    body: bytes
+    waiter: asyncio.Future[bytes]
+
+
+class _Turn(NamedTuple):
+    """The root that was opened in a turn of the event loop, and which folder lay there."""
+
+    root: int
+    seen: _Seen
 
 
 class _Here(threading.local):
     """What each thread has for itself: tools run in event loops of their own, and none may close what another uses."""
 
-    turn: tuple[int, _Seen] | None = None
-    """The root that was opened in this turn of the event loop."""
+    turn: _Turn | None = None
 
     def __init__(self) -> None:
         self.marks: dict[str, list[_Mark]] = {}
@@ -109,39 +122,43 @@ class DirectoryStore:
 
     async def mark(self, run_prefix: str, key: str, body: bytes) -> bytes:
         if len(body) > _SHARED_BYTES:
-            return (await self._run(len(body), files.link, f"{run_prefix}/{MARKERS}", {key: body}))[key]
+            held = await self._run(len(body), files.link, f"{run_prefix}/{MARKERS}", {key: body})
+            return held[key]
         loop = asyncio.get_running_loop()
         if not self._here.marks:
             loop.call_soon(self._mark_all)
-        found: asyncio.Future[bytes] = loop.create_future()
-        self._here.marks.setdefault(run_prefix, []).append((key, body, found))
-        return await found
+        mark = _Mark(key, body, loop.create_future())
+        self._here.marks.setdefault(run_prefix, []).append(mark)
+        return await mark.waiter
 
     def _mark_all(self) -> None:
         """Set the markers of a turn, less those whose callers were cancelled meanwhile."""
         marks, self._here.marks = self._here.marks, {}
         for run_prefix, every in marks.items():
-            waiting = [mark for mark in every if not mark[2].done()]
+            waiting = [mark for mark in every if not mark.waiter.done()]
             for first in range(0, len(waiting), _SHARED_MARKERS):
                 self._mark_some(run_prefix, waiting[first : first + _SHARED_MARKERS])
 
     def _mark_some(self, run_prefix: str, marks: Sequence[_Mark]) -> None:
         bodies: dict[str, bytes] = {}
-        for key, body, _ in marks:
-            bodies.setdefault(key, body)
+        for mark in marks:
+            bodies.setdefault(mark.key, mark.body)
         try:
             held = self._at_once(files.link, f"{run_prefix}/{MARKERS}", bodies)
-            for key, _, found in marks:
-                if key in held:
-                    found.set_result(held[key])
-            if rest := [mark for mark in marks if mark[0] not in held]:
+            rest: list[_Mark] = []
+            for mark in marks:
+                if mark.key in held:
+                    mark.waiter.set_result(held[mark.key])
+                else:
+                    rest.append(mark)
+            if rest:
                 self._mark_some(run_prefix, rest)
         except StoreUnavailable as error:
-            for _, _, found in marks:
-                found.set_exception(error)
+            for mark in marks:
+                mark.waiter.set_exception(error)
         finally:
-            for _, _, found in marks:
-                found.cancel()  # unless it is done: after a defect, nobody waits for ever
+            for mark in marks:
+                mark.waiter.cancel()  # unless it is done: after a defect, nobody waits for ever
 
     async def marked(self, run_prefix: str, key: str) -> bytes | None:
         return await self._run(0, files.marker, f"{run_prefix}/{MARKERS}", key)
@@ -193,12 +210,12 @@ class DirectoryStore:
         StoreUnavailable.
         """
         turn, seen = self._here.turn, self._seen()
-        if turn is not None and turn[1] == seen:
-            return turn[0]
+        if turn is not None and turn.seen == seen:
+            return turn.root
         self._end_turn()
         root = self._opened()
         if seen is not None:
-            self._here.turn = root, seen
+            self._here.turn = _Turn(root, seen)
             asyncio.get_running_loop().call_soon(self._end_turn)
         return root
 
@@ -215,7 +232,7 @@ class DirectoryStore:
     def _end_turn(self) -> None:
         turn, self._here.turn = self._here.turn, None
         if turn is not None:
-            os.close(turn[0])
+            os.close(turn.root)
 
     def _opened(self) -> int:
         """Open the root and see its id there. Raises OSError or StoreUnavailable."""

@@ -41,12 +41,20 @@ class DocumentRule:
         if not path.is_absolute():
             raise DocsNotFound(f"{what} {asked!r} is not an absolute path (worker {self.worker})")
         whole = path.resolve()
-        default = [self.default] if self.default is not None else []
-        granted = [] if scheduled else self.grants.docs
-        is_default = whole in [folder.resolve() for folder in default]
-        roots = [*self.roots, *granted, *(default if flag == "--attach" else [])]
-        if not is_default and not any(whole.is_relative_to(root.resolve()) for root in roots):
-            local = self.grants.path is not None and not scheduled
-            way = f"; its user opens it with `{flag}` of `sennit ask` or `sennit run`" if local else ""
-            raise DocsNotFound(f"{what} {asked} is outside SENNIT_DOCS_ROOTS of worker {self.worker}{way}")
-        return whole
+        roots = list(self.roots)
+        if not scheduled:
+            roots += self.grants.docs
+        if self.default is not None:
+            if whole == self.default.resolve():
+                return whole
+            if flag == "--attach":
+                roots.append(self.default)
+        for root in roots:
+            if whole.is_relative_to(root.resolve()):
+                return whole
+
+        # Only the user of a local stack can grant more.
+        way = ""
+        if self.grants.path is not None and not scheduled:
+            way = f"; its user opens it with `{flag}` of `sennit ask` or `sennit run`"
+        raise DocsNotFound(f"{what} {asked} is outside SENNIT_DOCS_ROOTS of worker {self.worker}{way}")

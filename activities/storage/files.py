@@ -115,7 +115,9 @@ def marker_in(found: bytes, name: str) -> bytes:
     if not found.startswith(_SHARED):
         return found
     line, _, bodies = found.partition(b"\n")
-    start, _, end = f"{line.decode(errors='replace')} ".partition(f" {name}=")[2].partition(" ")[0].partition("-")
+    places = line.decode(errors="replace") + " "
+    place = places.partition(f" {name}=")[2].partition(" ")[0]
+    start, _, end = place.partition("-")
     if not (start.isdecimal() and end.isdecimal()):
         return found
     return bodies[int(start) : int(end)]
@@ -141,7 +143,8 @@ def _part(root: int, path: str, body: bytes) -> str:
 
 def _create(root: int, path: str, body: bytes) -> None:
     mode = os.fstat(root).st_mode & 0o644
-    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode, dir_fd=root)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+    file = os.open(path, flags, mode, dir_fd=root)
     try:
         left = memoryview(body)
         while left:
@@ -166,7 +169,8 @@ def objects(root: int, run_prefix: str) -> list[StoredObject]:
 
 def folders_in(root: int, folder: str) -> list[str]:
     with _entries(root, folder) as entries:
-        return sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
+        names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+    return sorted(names)
 
 
 @contextmanager
@@ -203,7 +207,10 @@ def delete(root: int, run_prefix: str, names: Sequence[str]) -> None:
 @contextmanager
 def opened(folder: Path | str, above: int | None = None) -> Iterator[int]:
     """Open a folder; below another one, no link in its place."""
-    opened = os.open(folder, os.O_DIRECTORY | (0 if above is None else os.O_NOFOLLOW), dir_fd=above)
+    flags = os.O_DIRECTORY
+    if above is not None:
+        flags |= os.O_NOFOLLOW
+    opened = os.open(folder, flags, dir_fd=above)
     try:
         yield opened
     finally:

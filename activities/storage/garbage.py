@@ -5,7 +5,7 @@ deleted last. So what a crash leaves half deleted is found again.
 """
 
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Self
@@ -86,8 +86,9 @@ class KnownRuns:
             return True
         plain = _PLAIN.match(owner.workflow)
         start = plain[0] if plain else ""  # a filter does not take every text
-        which = f"{'=' if start == owner.workflow else 'STARTS_WITH'} '{start}'"
-        async for found in self.client.list_workflows(f"WorkflowId {which}", rpc_timeout=_LIMIT):
+        comparison = "=" if start == owner.workflow else "STARTS_WITH"
+        query = f"WorkflowId {comparison} '{start}'"
+        async for found in self.client.list_workflows(query, rpc_timeout=_LIMIT):
             if found.id != owner.workflow:
                 continue
             if found.run_id not in self._first_runs:
@@ -125,8 +126,11 @@ class StoredRun:
 
     def owners(self) -> Iterator[StoredObject]:
         """Yield the markers that name its owners, the topmost run's first."""
-        found = [each for each in self.objects if each.name.startswith(MARKERS) and each.name.endswith(_SUFFIX)]
-        yield from sorted(found, key=lambda each: len(each.run_prefix))
+        owners: list[StoredObject] = []
+        for each in self.objects:
+            if each.name.startswith(MARKERS) and each.name.endswith(_SUFFIX):
+                owners.append(each)
+        yield from sorted(owners, key=lambda owner: len(owner.run_prefix))
 
 
 async def stored_runs(store: ArtifactStore, namespace: str) -> AsyncIterator[StoredRun]:
@@ -166,9 +170,15 @@ async def is_garbage(store: ArtifactStore, stored: StoredRun, known: KnownRuns) 
 async def delete(store: ArtifactStore, stored: StoredRun) -> None:
     """Delete all of it, the markers of owners last. Raises StoreUnavailable."""
     owners = list(stored.owners())
-    for part in (each for each in stored.objects if each not in owners), reversed(owners):
-        names: dict[str, list[str]] = {}
-        for each in part:
-            names.setdefault(each.run_prefix, []).append(each.name)
-        for run_prefix, some in names.items():
-            await store.delete(run_prefix, some)
+    contents = [each for each in stored.objects if each not in owners]
+    await _delete_objects(store, contents)
+    await _delete_objects(store, reversed(owners))
+
+
+async def _delete_objects(store: ArtifactStore, objects: Iterable[StoredObject]) -> None:
+    """Delete objects, those of one prefix together."""
+    names: dict[str, list[str]] = {}
+    for each in objects:
+        names.setdefault(each.run_prefix, []).append(each.name)
+    for run_prefix, some in names.items():
+        await store.delete(run_prefix, some)

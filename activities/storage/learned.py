@@ -11,7 +11,7 @@ import hmac
 import logging
 import re
 import secrets
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -49,8 +49,9 @@ class Marks:
 
     def words(self, text: str, most: int) -> tuple[str, ...]:
         """Return the marks of the words of a text, sorted, so that their order tells nothing."""
-        found = dict.fromkeys(re.findall(r"\w{3,}", text.casefold()))
-        return tuple(sorted(self._mark(b"word\0" + word.encode()) for word in list(found)[:most]))
+        words = list(dict.fromkeys(re.findall(r"\w{3,}", text.casefold())))
+        marks = [self._mark(b"word\0" + word.encode()) for word in words[:most]]
+        return tuple(sorted(marks))
 
     def _mark(self, body: bytes) -> str:
         return hmac.new(self._key, body, hashlib.sha256).hexdigest()[:_MARK_CHARACTERS]
@@ -122,9 +123,7 @@ class LearnedStore:
         found = Learning(with_values=len(objects.values))
         if objects.table:
             found.table = await self._table(namespace, owner, found)
-        known = dict.fromkeys(found.table.folded)
-        fresh = [each for name, each in objects.runs.items() if name not in known]
-        fresh.sort(key=lambda each: each.changed)
+        fresh = _fresh_runs(objects, found.table)
         async for _, run in self._trajectories(namespace, fresh[-most:]):
             if run is None:
                 found.ignored += 1
@@ -155,13 +154,12 @@ class LearnedStore:
 
     async def _compact_tenant(self, namespace: str, owner: str, objects: _Objects, done: Compaction) -> None:
         read = Learning()
-        table = await self._table(namespace, owner, read) if objects.table else PatternTable()
+        table = PatternTable()
+        if objects.table:
+            table = await self._table(namespace, owner, read)
         table.folded = [name for name in table.folded if name in objects.runs]
-        known = dict.fromkeys(table.folded)
-        fresh = sorted(objects.runs.items(), key=lambda entry: entry[1].changed)
-        waiting = [each for name, each in fresh if name not in known]
         folded = 0
-        async for _, run in self._trajectories(namespace, waiting):
+        async for _, run in self._trajectories(namespace, _fresh_runs(objects, table)):
             if run is None:
                 read.ignored += 1
             else:
@@ -213,10 +211,13 @@ class LearnedStore:
     ) -> AsyncIterator[tuple[StoredObject, Trajectory | None]]:
         """Yield each object with the run in it, None if there is none that can be read."""
         for first in range(0, len(objects), _AT_ONCE):
-            some = objects[first : first + _AT_ONCE]
-            names = [each.name.removeprefix(MARKERS) for each in some]
-            bodies = await asyncio.gather(*(self._store.marked(_prefix(namespace), name) for name in names))
-            for each, body in zip(some, bodies, strict=True):
+            batch = objects[first : first + _AT_ONCE]
+            reads: list[Awaitable[bytes | None]] = []
+            for each in batch:
+                key = each.name.removeprefix(MARKERS)
+                reads.append(self._store.marked(_prefix(namespace), key))
+            bodies = await asyncio.gather(*reads)
+            for each, body in zip(batch, bodies, strict=True):
                 if body is not None:  # else somebody has folded it just now
                     await asyncio.sleep(0)  # to read and fold one takes milliseconds
                     yield each, read_trajectory(body)
@@ -238,7 +239,16 @@ class LearnedStore:
 
     async def _delete(self, namespace: str, objects: Sequence[StoredObject]) -> None:
         if objects:
-            await self._store.delete(_prefix(namespace), [each.name for each in objects])
+            names = [each.name for each in objects]
+            await self._store.delete(_prefix(namespace), names)
+
+
+def _fresh_runs(objects: _Objects, table: PatternTable) -> list[StoredObject]:
+    """Return the runs that are not in the table yet, the oldest first."""
+    folded = dict.fromkeys(table.folded)
+    fresh = [each for name, each in objects.runs.items() if name not in folded]
+    fresh.sort(key=lambda each: each.changed)
+    return fresh
 
 
 def _prefix(namespace: str) -> str:

@@ -53,10 +53,12 @@ def _references(part: Any, levels: int) -> Iterator[str]:
 
 def _value(part: Any, found: Iterator[Any]) -> Any:
     """Return what a manifest stands for, with the outputs that were `found` for its references."""
+    if part is None:
+        return None
     if isinstance(part, list):
-        return [None if each is None else _value(each, found) for each in part]
+        return [_value(each, found) for each in part]
     if isinstance(part, dict):
-        value = _value(part["value"], found) if "value" in part else None
+        value = _value(part.get("value"), found)
         status, error = part.get("status", "succeeded"), part.get("error")
         return {"id": part.get("id"), "status": status, "value": value, "error": error}
     return next(found)

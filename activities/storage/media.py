@@ -69,7 +69,8 @@ async def load_media(store: ArtifactStore, run_prefix: str, values: list[Any]) -
     if len(wanted) > MAX_CALL_MEDIA:
         many = f"{len(wanted):,} files; at most {MAX_CALL_MEDIA}"
         raise BadMedia(f"the media of the call has {many}: ask in several calls")
-    _check_total(sum(media.bytes for media in wanted))  # before anything is read
+    announced = sum(media.bytes for media in wanted)
+    _check_total(announced)  # before anything is read
     loaded: list[tuple[Media, str]] = []
     total = 0
     for media in wanted:

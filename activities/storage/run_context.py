@@ -109,10 +109,12 @@ class StoredPlan(BaseModel):
         """
         if not isinstance(plan, dict):
             return plan
-        nodes = [
-            {"id": node["id"], "kind": "program"} if node.get("kind") == "program" and "step" in node else node
-            for node in plan.get("nodes", ())
-        ]
+        nodes: list[dict[str, Any]] = []
+        for node in plan.get("nodes", ()):
+            if node.get("kind") == "program" and "step" in node:
+                nodes.append({"id": node["id"], "kind": "program"})
+            else:
+                nodes.append(node)
         return {**plan, "nodes": nodes}
 
     def node(self, name: str) -> Node:
@@ -256,9 +258,9 @@ class ArtifactReader:
         run, _, digest = material.partition("/")
         if not _PLACE.fullmatch(material):
             raise BodyMissing(f"{material!r:.100} is no artifact of a run")
-        return await self._store.put(
-            run_prefix, await self._store.get(f"{run_prefix.rpartition('/')[0]}/{run}", digest)
-        )
+        namespace = run_prefix.rpartition("/")[0]
+        body = await self._store.get(f"{namespace}/{run}", digest)
+        return await self._store.put(run_prefix, body)
 
     async def value(self, run_prefix: str, reference: str) -> Any:
         """Return an output, or what a join has gathered. Raises BodyMissing or StoreUnavailable."""
@@ -292,7 +294,8 @@ class ArtifactReader:
 
     async def put_all(self, run_prefix: str, bodies: Iterable[bytes]) -> None:
         """Store bodies beside the outputs. Raises StoreUnavailable."""
-        await asyncio.gather(*(self._store.put(run_prefix, body) for body in bodies))
+        writes = [self._store.put(run_prefix, body) for body in bodies]
+        await asyncio.gather(*writes)
 
     async def note(self, run_prefix: str, name: str, value: Any, *, again: bool = False) -> None:
         """Keep a value under a name: the first one, unless it is noted `again`. Raises StoreUnavailable."""

@@ -71,8 +71,9 @@ class S3Store:
     def __init__(self, url: str, seconds: float = 60.0) -> None:
         """Name the store at `s3://BUCKET/PREFIX`; nothing is asked yet. Raises StoreUnavailable for wrong variables."""
         self._url, self._seconds = url, seconds
-        if wrong := [name for name in _ENDPOINTS if not re.match(r"https?://.|$", os.environ.get(name, ""))]:
-            raise StoreUnavailable(f"{wrong[0]} is no URL; give one like https://HOST:PORT")
+        for name in _ENDPOINTS:
+            if not re.match(r"https?://.|$", os.environ.get(name, "")):
+                raise StoreUnavailable(f"{name} is no URL; give one like https://HOST:PORT")
         bucket, _, prefix = url.removeprefix("s3://").partition("/")
         self._bucket = Bucket(
             bucket,
@@ -193,8 +194,8 @@ class S3Store:
 
     async def delete(self, run_prefix: str, names: Sequence[str]) -> None:
         for first in range(0, len(names), _AT_ONCE):
-            some = names[first : first + _AT_ONCE]
-            await asyncio.gather(*(self._delete(f"{run_prefix}/{name}") for name in some))
+            deletions = [self._delete(f"{run_prefix}/{name}") for name in names[first : first + _AT_ONCE]]
+            await asyncio.gather(*deletions)
 
     async def _read(self, path: str) -> bytes | None:
         try:

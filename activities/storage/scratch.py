@@ -111,7 +111,10 @@ class ScratchStore:
             yield found
         for (run_prefix, key), body in list(self._markers.items()):
             name = f"{MARKERS}{key}"
-            is_wanted = run_prefix == f"{namespace}/{run}" if run else run_prefix.startswith(f"{namespace}/")
+            if run:
+                is_wanted = run_prefix == f"{namespace}/{run}"
+            else:
+                is_wanted = run_prefix.startswith(f"{namespace}/")
             if body is not None and is_wanted and (run_prefix, name) not in known:
                 yield StoredObject(run_prefix, name, len(body), time.time())
 

@@ -105,7 +105,8 @@ async def _known(store: ArtifactStore, namespace: str) -> dict[str, tuple[int, i
 def _together(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
     """Return how many calls there were in all, and how long they took on average."""
     count = one[0] + other[0]
-    return count, (one[0] * one[1] + other[0] * other[1]) // count
+    total = one[0] * one[1] + other[0] * other[1]
+    return count, total // count
 
 
 def _name(tool: str, version: str) -> str:

@@ -94,7 +94,8 @@ class RunWorkspaces:
         listing = _Listing()
         if base is not None:
             listing = asyncio.run_coroutine_threadsafe(self._listing(base), self.home).result()
-        folder = folder_at(place, {file.digest for file in listing.workspace_files})
+        known = [file.digest for file in listing.workspace_files]
+        folder = folder_at(place, known)
         return asyncio.run_coroutine_threadsafe(self._keep(folder, base), self.home).result()
 
     async def copy_to(self, run_prefix: str, workspace: Workspace) -> None:
@@ -128,15 +129,21 @@ class RunWorkspaces:
         if base is not None:
             listing = await self._listing(base)
             known = {file.digest: file.place for file in listing.workspace_files}
-            left = {known[file.digest][0] for file in folder.files if file.digest in known}
-            if len(left) >= MAX_WORKSPACE_PACKS:
+            packs: set[str] = set()
+            for file in folder.files:
+                if file.digest in known:
+                    pack, _ = known[file.digest]
+                    packs.add(pack)
+            if len(packs) >= MAX_WORKSPACE_PACKS:
                 # A long branch would read a pack for each of its calls: all of it goes into new ones.
                 folder = _with_bodies(folder, await self._load(base))
                 known = {}
         folder = await asyncio.to_thread(_masked, folder)
         _check_sizes(folder)  # a mask may be longer than what it covers
-        with_body = [file for file in folder.files if file.body is not None]
-        new = [file for file in with_body if file.digest not in known]
+        new: list[File] = []
+        for file in folder.files:
+            if file.body is not None and file.digest not in known:
+                new.append(file)
         known |= await self._pack(new)
         files = [_listed(file, known) for file in sorted(folder.files)]
         listing = _Listing(workspace_files=tuple(files), empty=tuple(folder.empty))
@@ -236,14 +243,16 @@ def _listing_in(body: bytes, name: str) -> _Listing:
 def _check_sizes(folder: Folder) -> None:
     """Raise WorkspaceRefused for a folder that has more than a workspace may have."""
     try:
-        folders.check_sizes([(file.path, file.size) for file in folder.files], len(folder.empty))
+        sizes = [(file.path, file.size) for file in folder.files]
+        folders.check_sizes(sizes, len(folder.empty))
     except FolderRefused as error:
         raise WorkspaceRefused(f"the folder cannot be kept as a workspace: {error}") from None
 
 
 def _masked(folder: Folder) -> Folder:
     """Return a folder without the secrets of this process in its new texts."""
-    return folder._replace(files=[_masked_file(file) for file in folder.files])
+    files = [_masked_file(file) for file in folder.files]
+    return folder._replace(files=files)
 
 
 def _masked_file(file: File) -> File:

@@ -34,8 +34,19 @@ _HOMES = {
     "paths": ("documents_root", "open_inside"),
     "registry": ("Registry", "tool"),
 }  # fmt: skip
-_PLACES = {name: f"{__name__}.{module}" for module, names in _HOMES.items() for name in names}
-_PLACES["Workspace"] = "sennit.workflows.plan.language.workspaces"
+
+
+def _places() -> dict[str, str]:
+    """Return for each name of this package the module that has it."""
+    places: dict[str, str] = {}
+    for module, names in _HOMES.items():
+        for name in names:
+            places[name] = f"{__name__}.{module}"
+    places["Workspace"] = "sennit.workflows.plan.language.workspaces"
+    return places
+
+
+_PLACES = _places()
 
 __all__ = [
     "Effect",

@@ -20,9 +20,10 @@ import posixpath
 import re
 import tomllib
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
@@ -110,12 +111,18 @@ class Rule(BaseModel):
         return all(answer is not Answer.NO for answer in answers)
 
     def _answers(self, readings: Sequence[Mapping[str, Any]]) -> Iterable[Answer]:
+        for argument, test in self._tests():
+            values = _values(argument, readings)
+            yield _agreed(map(test, values))
+
+    def _tests(self) -> Iterator[tuple[str, Callable[[Any], Answer]]]:
+        """Yield each argument that it tests, with the test."""
         for argument, wanted in self.equal.items():
-            yield _agreed(_equal(value, wanted) for value in _values(argument, readings))
+            yield argument, partial(_equal, wanted=wanted)
         for argument, root in self.below.items():
-            yield _agreed(_is_below(value, root) for value in _values(argument, readings))
+            yield argument, partial(_is_below, root=root)
         for argument, origin in self.origin.items():
-            yield _agreed(_has_origin(value, origin) for value in _values(argument, readings))
+            yield argument, partial(_has_origin, origin=origin)
 
     def described(self) -> str:
         """Return the rule on one line, as `sennit tools` shows it."""
@@ -255,7 +262,8 @@ def _check_tool(rule: Rule, registry: Registry, lines: _Lines, index: int, *, kn
         return
     if rule.tool not in registry:
         if knows_all and rule.tool not in registry.left_out and not absence_of(rule.tool, registry.absences):
-            raise lines.problem(index, "tool", no_such_tool(rule.tool, [each.name for each in registry]))
+            known_tools = [each.name for each in registry]
+            raise lines.problem(index, "tool", no_such_tool(rule.tool, known_tools))
         return
     tool = registry.get(rule.tool)
     if tool.effect != "write":
@@ -307,7 +315,9 @@ def _same(value: Any, wanted: Any) -> bool:
     if isinstance(value, bool) or isinstance(wanted, bool):
         return value is wanted
     if isinstance(value, dict) and isinstance(wanted, dict):
-        return value.keys() == wanted.keys() and all(_same(value[key], wanted[key]) for key in wanted)
+        if value.keys() != wanted.keys():
+            return False
+        return all(_same(value[key], wanted[key]) for key in wanted)
     if isinstance(value, list) and isinstance(wanted, list):
         return len(value) == len(wanted) and all(map(_same, value, wanted))
     return bool(value == wanted)

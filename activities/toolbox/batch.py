@@ -68,15 +68,22 @@ class Batches:
         task = asyncio.ensure_future(_call(found))
         self._made[task] = True
         task.add_done_callback(self._made.pop)
-        waiting = [result for _, result in found.calls]
-        for result in waiting:
-            result.add_done_callback(lambda _: all(each.done() for each in waiting) and task.cancel())
+        results = [result for _, result in found.calls]
+
+        def cancel_if_unwanted(_: asyncio.Future[Any]) -> None:
+            """Cancel the call once no node waits for it any more."""
+            if all(result.done() for result in results):
+                task.cancel()
+
+        for waiting in results:
+            waiting.add_done_callback(cancel_if_unwanted)
 
 
 async def _call(batch: _Open) -> None:
     """Make the call, and give each of those that wait its result. If all of it fails, each has failed so."""
+    calls = [arguments for arguments, _ in batch.calls]
     try:
-        ends: Iterable[Any] = await batch.tool.call_batch([arguments for arguments, _ in batch.calls])
+        ends: Iterable[Any] = await batch.tool.call_batch(calls)
     except Exception as error:  # noqa: BLE001  it is raised again, in each call
         ends = [error] * len(batch.calls)
     for (_, result), end in zip(batch.calls, ends, strict=True):

@@ -23,7 +23,9 @@ Resource = Annotated[str, Field(pattern=r"^[a-z]+(:.+)?$", max_length=500)]
 
 def without_credentials(url: str) -> str:
     """Return a URL. Raises ValueError if it has a user name or password, which libraries repeat in errors and logs."""
-    if "@" in url.partition("://")[2].partition("/")[0].partition("?")[0].partition("#")[0]:
+    rest = url.partition("://")[2]
+    authority = re.split("[/?#]", rest, maxsplit=1)[0]
+    if "@" in authority:
         raise ValueError("the URL has a user name or password in it; leave them out")
     return url
 
@@ -77,7 +79,8 @@ def read_declared(path: Path, model: type[Declared]) -> Declared:
     except OSError as error:
         raise ToolSetupError(f"{path} cannot be read: {error.strerror}") from None
     except ValidationError as error:
-        raise ToolSetupError(": ".join(part for part in (str(path), *first_error(error)) if part)) from None
+        parts = [part for part in (str(path), *first_error(error)) if part]
+        raise ToolSetupError(": ".join(parts)) from None
 
 
 class Secrets:

@@ -173,16 +173,10 @@ class Tool:
         if place is not None:
             place.leave()
         if isolated and self._can_be_sent and not self._works_in_folders:
-            quiet, sent = (
-                replace(
-                    context,
-                    progress=_say_nothing,
-                    warn=_say_nothing,
-                    spent=_spend_nothing,
-                    workspaces=NO_WORKSPACES,
-                ),
-                replace(self, preview=None, batch=None),
+            quiet = replace(
+                context, progress=_say_nothing, warn=_say_nothing, spent=_spend_nothing, workspaces=NO_WORKSPACES
             )
+            sent = replace(self, preview=None, batch=None)
             return await run_isolated(partial(sent._run_anywhere, dict(arguments), quiet), self.name, limit)
         if not self.is_async:
             return await tool_threads.run(partial(self._run, arguments, context), self.name)
@@ -204,7 +198,9 @@ class Tool:
         assert self.batch is not None
         results = await self.batch(calls)
         if not isinstance(results, list) or len(results) != len(calls):
-            what = f"{len(results)} results" if isinstance(results, list) else f"a {type(results).__name__}"
+            what = f"a {type(results).__name__}"
+            if isinstance(results, list):
+                what = f"{len(results)} results"
             raise ToolResultError(f"the batch form of {self.name} returned {what} for {len(calls)} calls")
         return [self._end(result) for result in results]
 
@@ -247,7 +243,9 @@ class Tool:
         """Return what the function is called with, or without a context its preview, for checked arguments."""
         if self.signature is not None:
             return self.signature.passed(checked, context)
-        return ((checked,) if context is None else (checked, context)), {}
+        if context is None:
+            return (checked,), {}
+        return (checked, context), {}
 
     def _value(self, result: Any) -> Any:
         returned = _type_of(self.function)
@@ -279,12 +277,12 @@ class Tool:
 
     def describe(self) -> dict[str, Any]:
         """Return the catalogue entry of this tool: JSON, the same for the same definition."""
-        described = {name: getattr(self, name) for name in _DESCRIBED}
+        entry = {name: getattr(self, name) for name in _DESCRIBED}
         extra = {"hint": self.hint, "large": self.large, "typical": self.typical, "early": self.early}
-        found = {**described, **{name: value for name, value in extra.items() if value}}
+        entry |= {name: value for name, value in extra.items() if value}
         if self.fresh_for != FRESH_SECONDS:
-            found["fresh_for"] = self.fresh_for
-        return found
+            entry["fresh_for"] = self.fresh_for
+        return entry
 
     def check(self, arguments: Mapping[str, Any]) -> BaseModel | dict[str, Any]:
         """Return the arguments as the function, or its signature, takes them. Raises ToolArgumentError."""

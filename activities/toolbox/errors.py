@@ -44,7 +44,8 @@ class ToolArgumentError(ToolError):
     """The arguments do not fit the tool: `problem`, with the `field` that has it. Never retryable."""
 
     def __init__(self, problem: str, *, tool: str = "", field: str = "") -> None:
-        super().__init__(": ".join(part for part in (tool, field, problem) if part))
+        parts = [part for part in (tool, field, problem) if part]
+        super().__init__(": ".join(parts))
         self.field = field
         self.problem = _sentence(problem)
 

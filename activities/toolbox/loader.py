@@ -69,18 +69,21 @@ def _tools_of(name: str) -> list[Tool]:
 
 def _belongs(candidate: Tool, module: ModuleType) -> bool:
     home = candidate.function.__module__
-    inside = home == module.__name__ or home.startswith(module.__name__ + ".")
-    return inside or any(value is candidate.function for value in vars(module).values())
+    if home == module.__name__ or home.startswith(module.__name__ + "."):
+        return True
+    return any(value is candidate.function for value in vars(module).values())
 
 
 def _reason(error: BaseException) -> str:
     """Return what an import raised, with the line of the module where that is not in the message."""
     if isinstance(error, ToolDefinitionError):
         return str(error)
-    frames = [each for each in traceback.extract_tb(error.__traceback__) if "importlib" not in each.filename]
-    frames = [each for each in frames if each.filename != __file__]
-    known = frames and not isinstance(error, SyntaxError)
+    frames: list[traceback.FrameSummary] = []
+    for frame in traceback.extract_tb(error.__traceback__):
+        if "importlib" not in frame.filename and frame.filename != __file__:
+            frames.append(frame)
     place = ""
-    if known:
-        place = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})"
+    if frames and not isinstance(error, SyntaxError):
+        last = frames[-1]
+        place = f" ({Path(last.filename).name}, line {last.lineno})"
     return f"{type(error).__name__}: {error}{place}"

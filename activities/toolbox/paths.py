@@ -155,7 +155,10 @@ def _not_found(root: Path, path: str) -> DocumentNotFound:
     known = [file.path for file in scan(root)]
     by_name = {PurePosixPath(each).name: each for each in known}
     same_name = by_name.get(PurePosixPath(path).name)
-    hint = f"; did you mean `{same_name}`?" if same_name else nearest_or_known(path, known)
+    if same_name:
+        hint = f"; did you mean `{same_name}`?"
+    else:
+        hint = nearest_or_known(path, known)
     return DocumentNotFound(f"no document {path!r}{hint}")
 
 

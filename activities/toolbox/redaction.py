@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import partial
 from html.entities import codepoint2name
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from sennit.activities.limits import MAX_KEPT_SPELLINGS_BYTES
 from sennit.workflows.plan.bounded_cache import BoundedCache
@@ -61,6 +61,9 @@ _SPELLING_CHARACTERS = 24
 _HALF_SPELLING = rf"[\\%&][\\%&#;\w]{{0,{_SPELLING_CHARACTERS}}}\Z"
 _ONE_HALF_SPELLING = re.compile(_HALF_SPELLING)
 _ESCAPES = {"\n": "n", "\r": "r", "\t": "t"}
+_ALPHABETS = str.maketrans(
+    {"+": r"(?:[+-]|%2[bB])", "/": r"(?:\\{0,7}/|_|%2[fF])", ".": r"(?:[A-Za-z0-9+/_-]|%2[bBfF])?"}
+)
 _PIECE = re.compile(r"[A-Za-z0-9]+")
 
 _remembered: dict[str, None] = {}
@@ -112,18 +115,26 @@ def safe_length(text: str) -> int:
     return _current_redactor().safe_length(text)
 
 
-_current: tuple[dict[bytes, bytes], int, "Redactor"] | None = None
+class _Current(NamedTuple):
+    """The redactor of this process, with the variables and the count of changes that it was made for."""
+
+    variables: dict[bytes, bytes]
+    changes: int
+    redactor: "Redactor"
+
+
+_current: _Current | None = None
 
 
 def _current_redactor() -> "Redactor":
     """Return the redactor of this process, made anew when a variable has changed or a secret was told."""
     global _current
     variables = vars(os.environ)["_data"]  # encoded: to decode them all would take longer than to mask a usual result
-    if _current is None or _current[0] != variables or _current[1] != _changes:
+    if _current is None or _current.variables != variables or _current.changes != _changes:
         seen = dict(variables)  # in one step: another thread may set a variable while these are read
         env = {os.fsdecode(name): os.fsdecode(value) for name, value in seen.items()}
-        _current = seen, _changes, Redactor(env, tuple(_remembered))
-    return _current[2]
+        _current = _Current(seen, _changes, Redactor(env, tuple(_remembered)))
+    return _current.redactor
 
 
 class Redactor:
@@ -182,10 +193,7 @@ class Redactor:
         if self._values is None:
             return len(text)
         if self._beginnings is None:
-            secrets, encoded = self._secrets
-            one_letter = partial(_any_alphabet, padded=False)
-            self._beginnings = [_Beginning(list(map(_one_spelling, secret))) for secret in secrets]
-            self._beginnings += [_Beginning(list(map(one_letter, core))) for core in encoded]
+            self._beginnings = list(self._all_beginnings())
         safe = min(beginning.place_in(text) for beginning in self._beginnings)
 
         # A whole secret that ends behind this place is not cut in two.
@@ -195,6 +203,14 @@ class Redactor:
                 return found.start()
         return safe
 
+    def _all_beginnings(self) -> Iterator["_Beginning"]:
+        secrets, encoded = self._secrets
+        for secret in secrets:
+            yield _Beginning(list(map(_one_spelling, secret)))
+        for core in encoded:
+            letters = [_any_alphabet(letter, padded=False) for letter in core]
+            yield _Beginning(letters)
+
     def _without_values(self, text: str) -> str:
         if self._values is None or not self.may_hold(text):
             return text
@@ -202,7 +218,9 @@ class Redactor:
 
     def may_hold(self, text: str) -> bool:
         """Look for a part of each secret that no spelling changes: ten times as fast as looking for the spellings."""
-        return not self._pieces or any(piece in text for piece in self._pieces)
+        if not self._pieces:
+            return True
+        return any(piece in text for piece in self._pieces)
 
 
 class _Beginning:
@@ -316,8 +334,7 @@ def _base64_cores(secret: str) -> Iterator[str]:
 def _any_alphabet(core: str, *, padded: bool = True) -> str:
     """Return a pattern for base64 in the usual and the URL-safe alphabet, also percent-encoded; a final `.` stands for
     a character that holds only the last bits."""
-    other = {"+": r"(?:[+-]|%2[bB])", "/": r"(?:\\{0,7}/|_|%2[fF])", ".": r"(?:[A-Za-z0-9+/_-]|%2[bBfF])?"}
-    pattern = "".join(other.get(letter, letter) for letter in core)
+    pattern = core.translate(_ALPHABETS)
     if not padded:
         return pattern
     return f"{pattern}(?:=|%3[dD]){{0,2}}"

@@ -67,20 +67,35 @@ def read_signature(function: Callable[..., Any], context_type: type) -> Signatur
     """
     hints = hints_of(function)
     every = list(inspect.signature(function).parameters.values())
-    contexts = [each for each in every if hints.get(each.name) is context_type]
-    if len(contexts) > 1 or any(each.kind not in _NAMED for each in contexts):
-        raise misuse(function, f"one parameter takes the {context_type.__name__}, by its name")
-    context = None
-    if contexts:
-        context = contexts[0].name
-    parameters = [each for each in every if each.name != context]
-    if len(parameters) == 1 and parameters[0] is every[0] and parameters[0].kind is not Parameter.KEYWORD_ONLY:
-        model = hints.get(parameters[0].name)
-        is_one = model is not Workspace and parameters[0].default is Parameter.empty
-        if is_one and isinstance(model, type) and issubclass(model, BaseModel):
+
+    # The parameter for the surroundings of a call is no argument.
+    context: str | None = None
+    parameters: list[Parameter] = []
+    for parameter in every:
+        if hints.get(parameter.name) is not context_type:
+            parameters.append(parameter)
+        elif context is None and parameter.kind in _NAMED:
+            context = parameter.name
+        else:
+            raise misuse(function, f"one parameter takes the {context_type.__name__}, by its name")
+
+    # A model is passed by position, so only the first parameter can take it.
+    if len(parameters) == 1 and parameters[0] is every[0]:
+        model = _model_for(parameters[0], hints)
+        if model is not None:
             return Signature(function, model, None, context, context_type)
-    model, fields = _model_of(function, parameters, hints)
-    return Signature(function, model, fields, context, context_type)
+    made, fields = _model_of(function, parameters, hints)
+    return Signature(function, made, fields, context, context_type)
+
+
+def _model_for(parameter: Parameter, hints: Mapping[str, Any]) -> type[BaseModel] | None:
+    """Return the model that the only parameter takes, None if the parameter is an argument by itself."""
+    if parameter.kind is Parameter.KEYWORD_ONLY or parameter.default is not Parameter.empty:
+        return None
+    model = hints.get(parameter.name)
+    if model is Workspace or not isinstance(model, type) or not issubclass(model, BaseModel):
+        return None
+    return model
 
 
 def _model_of(
@@ -91,20 +106,26 @@ def _model_of(
     """
     fields: dict[str, str] = {}
     made: dict[str, Any] = {}
-    for position, each in enumerate(parameters):
-        if each.kind not in _NAMED:
-            raise misuse(function, f"a call names its arguments; {each} in the signature has no name that it could use")
-        if each.name not in hints:
-            raise misuse(function, f"annotate {each.name!r} with its type, such as `str`")
-        default = ... if each.default is Parameter.empty else each.default
-        if each.name.startswith("_") or hasattr(BaseModel, each.name):
-            fields[each.name] = f"argument_{position}"
-            made[fields[each.name]] = (hints[each.name], Field(default, alias=each.name))
+    for position, parameter in enumerate(parameters):
+        name = parameter.name
+        if parameter.kind not in _NAMED:
+            problem = f"a call names its arguments; {parameter} in the signature has no name that it could use"
+            raise misuse(function, problem)
+        if name not in hints:
+            raise misuse(function, f"annotate {name!r} with its type, such as `str`")
+        default = ... if parameter.default is Parameter.empty else parameter.default
+        if name.startswith("_") or hasattr(BaseModel, name):
+            field = f"argument_{position}"
+            default = Field(default, alias=name)
         else:
-            fields[each.name] = each.name
-            made[each.name] = (hints[each.name], default)
+            field = name
+        fields[name] = field
+        made[field] = (hints[name], default)
+
     config = ConfigDict(extra="forbid", protected_namespaces=())
     try:
-        return create_model(function.__name__, __config__=config, __module__=function.__module__, **made), fields
+        model = create_model(function.__name__, __config__=config, __module__=function.__module__, **made)
     except (PydanticUserError, PydanticUndefinedAnnotation) as error:
-        raise misuse(function, f"its arguments have no JSON schema: {error.message.splitlines()[0]}") from None
+        problem = error.message.splitlines()[0]
+        raise misuse(function, f"its arguments have no JSON schema: {problem}") from None
+    return model, fields

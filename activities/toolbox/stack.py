@@ -43,9 +43,10 @@ def stack_of(error: BaseException) -> Stack:
     own = [place for place, frame in enumerate(inside) if not _below(frame.filename, *_NOT_OF_TOOLS)]
     if not own:
         return Stack()
-    last = inside[own[-1]]
     text = "".join(traceback.format_list(inside[own[0] :]))
-    return Stack(redact(text)[-MAX_STACK_CHARACTERS:], f"{Path(last.filename).name}:{last.lineno}, in {last.name}")
+    last = inside[own[-1]]
+    place_of_last = f"{Path(last.filename).name}:{last.lineno}, in {last.name}"
+    return Stack(redact(text)[-MAX_STACK_CHARACTERS:], place_of_last)
 
 
 def keep_stack(error: BaseException, stack: Stack) -> None:

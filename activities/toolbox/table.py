@@ -74,7 +74,8 @@ def table(args: TableArguments) -> Table:
     columns = args.columns or known
     totals: dict[str, int | float] = {}
     for name in columns:
-        total = _total([row.get(name) for row in args.rows])
+        values = [row.get(name) for row in args.rows]
+        total = _total(values)
         if total is not None:
             totals[name] = total
     kept = _sort(args.rows, args.sort_by, args.descending)[: args.limit]

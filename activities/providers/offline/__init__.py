@@ -6,6 +6,7 @@ subtracted and added. The rules guess nothing: of anything else they quote the n
 
 import json
 import re
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sennit.activities.providers.model import ModelReply, ModelRequest, ProviderError, tokens_of
@@ -47,13 +48,19 @@ class Offline:
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         """Answer one call. Raises OfflineCannot."""
-        output = _plan(request.goal.strip()) if request.role == "planner" else _work(request)
+        output: Any
+        if request.role == "planner":
+            output = _plan(request.goal.strip())
+        else:
+            output = _work(request)
         for where, problem in violations(output, request.output_schema) if request.output_schema else ():
             place = ".".join(map(str, where)) or "the output"
             raise OfflineCannot(f"the offline rules cannot fill this output_schema: {place} {problem}; set a model")
+
         text = output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)
         request.on_text(text)
-        return ModelReply(output, Usage(tokens_of(request.prompt), tokens_of(text), calls=1), text=text)
+        usage = Usage(tokens_of(request.prompt), tokens_of(text), calls=1)
+        return ModelReply(output, usage, text=text)
 
     async def default_model(self) -> str:
         return "offline"
@@ -90,8 +97,12 @@ def _comparison(asked: Comparison) -> tuple[list[Node], list[str]]:
         nodes.append({"id": fact, "kind": "llm", "role": "worker", "prompt": prompt, "output_schema": _FACT})
         facts.append(fact)
     # The calculation is skipped where a figure is missing.
-    tests = [{"ref": f"${fact}.found", "op": "eq", "value": True} for fact in facts]
-    values = ", ".join([f"${{{fact}.value}}" for fact in facts])
+    tests: list[dict[str, Any]] = []
+    references: list[str] = []
+    for fact in facts:
+        tests.append({"ref": f"${fact}.found", "op": "eq", "value": True})
+        references.append(f"${{{fact}.value}}")
+    values = ", ".join(references)
     expression = f"max({values}) - min({values})"
     if asked.adds:
         expression = f"sum({values})"
@@ -124,7 +135,7 @@ def _work(request: ModelRequest) -> Any:
     wanted = _FIND.match(instruction)
     if wanted and request.role != "joiner":
         fact = _fact(wanted, material)
-        return {name: fact[name] for name in fields or fact if name in fact}
+        return _values_of(fields or fact, fact)
     asked = instruction.partition(_FINDINGS)[0].strip()
     lines = _answer(asked or request.goal, material)
     if request.role == "joiner":
@@ -133,7 +144,12 @@ def _work(request: ModelRequest) -> Any:
         raise OfflineCannot("the offline rules can only quote, and this prompt refers to no text; set a model")
     text = " ".join([line.text for line in lines])
     known = {**material.passages[0]._asdict(), "text": text}
-    return {name: known[name] for name in fields if name in known} or text
+    return _values_of(fields, known) or text
+
+
+def _values_of(names: Iterable[str], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of those names that have one."""
+    return {name: values[name] for name in names if name in values}
 
 
 def _fact(wanted: re.Match[str], material: Material) -> dict[str, Any]:
@@ -146,7 +162,9 @@ def _fact(wanted: re.Match[str], material: Material) -> dict[str, Any]:
         quote = figures[0].sentence
         fact |= {"found": True, "value": figures[0].value, "unit": figures[0].unit}
         return {**fact, "quote": quote.text, "source": quote.path}
-    near = [figure.sentence for figure in figures] or nearest(words, material.passages)
+    near = [figure.sentence for figure in figures]
+    if not near:
+        near = nearest(words, material.passages)
     return {**fact, "near": [sentence._asdict() for sentence in near]}
 
 

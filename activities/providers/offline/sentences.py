@@ -48,7 +48,8 @@ def stems(text: str) -> frozenset[str]:
     found = set()
     for word in re.findall(r"[^\W_]+", text.lower()):
         if not _COMMON.fullmatch(word):
-            stem = re.sub(r"(?<=\w{3})(?:ing|ed|e|y|i)$", "", re.sub(r"(?<=\w\w[^s])s$", "", word))
+            singular = re.sub(r"(?<=\w\w[^s])s$", "", word)
+            stem = re.sub(r"(?<=\w{3})(?:ing|ed|e|y|i)$", "", singular)
             found.add(_SAME.get(stem, stem))
     return frozenset(found)
 

@@ -125,7 +125,8 @@ class LibraryModel:
 
     def left_out(self, request: ModelRequest) -> tuple[str, ...]:
         """Return a sentence on each setting of a request that the model does not take, and that was not sent."""
-        names = [name for name in request.settings.names if _NAMES.get(name) in self.model.unsupported_settings]
+        unsupported = self.model.unsupported_settings
+        names = [name for name in request.settings.names if _NAMES.get(name) in unsupported]
         return tuple(f"{self.name} takes no `{name}`, so it was not sent" for name in names)
 
     async def pieces(
@@ -180,31 +181,43 @@ class LibraryModel:
             "temperature": settings.temperature,
             "top_p": settings.top_p,
             "seed": settings.seed,
-            "stop_sequences": list(settings.stop) if settings.stop is not None else None,
+            "stop_sequences": None,
             "cache": {"messages": bool(request.callable or request.messages)},
         }
+        if settings.stop is not None:
+            wanted["stop_sequences"] = list(settings.stop)
         if settings.effort is not None:
             wanted["thinking"] = False if settings.effort == "none" else settings.effort
         if not request.callable and _called(request):
             wanted["tool_choice"] = "none"
+
         unsupported = self.model.unsupported_settings
-        found = {name: value for name, value in wanted.items() if value is not None and name not in unsupported}
-        return cast("ModelSettings", found)
+        taken: dict[str, Any] = {}
+        for name, value in wanted.items():
+            if value is None or name in unsupported:
+                continue
+            taken[name] = value
+        return cast("ModelSettings", taken)
 
 
 def _called(request: ModelRequest) -> list[str]:
-    """Return the names of the tools that earlier turns have called."""
-    return list(dict.fromkeys(call.name for message in request.messages for call in message.calls))
+    """Return the names of the tools that earlier turns have called, each once."""
+    names: dict[str, None] = {}
+    for message in request.messages:
+        for call in message.calls:
+            names[call.name] = None
+    return list(names)
+
+
+def _definition(tool: dict[str, Any]) -> ToolDefinition:
+    return ToolDefinition(
+        name=tool["name"], description=tool.get("description"), parameters_json_schema=parameters_of(tool)
+    )
 
 
 def _parameters(request: ModelRequest, *, has_schema: bool) -> ModelRequestParameters:
     """Return the tools and the schema of a call. Tools of earlier turns are named even where none may be called."""
-    tools = [
-        ToolDefinition(
-            name=tool["name"], description=tool.get("description"), parameters_json_schema=parameters_of(tool)
-        )
-        for tool in request.callable
-    ]
+    tools = list(map(_definition, request.callable))
     if not tools:
         tools = [ToolDefinition(name=name) for name in _called(request)]
     if not has_schema or request.output_schema is None:
@@ -235,7 +248,8 @@ def _begin(reply: ReplyBuilder, index: int, part: ModelResponsePart) -> None:
     elif isinstance(part, ThinkingPart):
         reply.add_thought(part.content)
     elif isinstance(part, ToolCallPart):
-        reply.add_call(index, name=part.tool_name, arguments=part.args if isinstance(part.args, str) else "")
+        arguments = part.args if isinstance(part.args, str) else ""
+        reply.add_call(index, name=part.tool_name, arguments=arguments)
 
 
 def _finish_call(reply: ReplyBuilder, index: int, part: ToolCallPart) -> None:

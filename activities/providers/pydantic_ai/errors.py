@@ -121,13 +121,29 @@ def error_of(name: str, maker: str, error: AgentRunError | UserError) -> Provide
     return BadReply(f"pydantic-ai cannot read the reply of {name}: {said}", retryable=True)
 
 
+def _body_of(error: ModelAPIError) -> str:
+    """Return the body of a server's answer as text."""
+    if isinstance(error.body, str):
+        return error.body
+    return json.dumps(error.body, default=str)
+
+
+def _wait_of(error: ModelAPIError, body: str) -> float | None:
+    """Return the seconds for which a server asks, in a header or in words; None if it asks for none."""
+    wait = error.retry_after
+    if wait is None:
+        wait = wait_in(body)
+    if wait is None:
+        return None
+    return min(wait, MAX_WAIT_SECONDS)
+
+
 def _error_of_server(name: str, maker: str, error: ModelAPIError) -> ProviderError:
-    body = error.body if isinstance(error.body, str) else json.dumps(error.body, default=str)
-    words = refusal_in(body).message if error.body is not None else error.message
+    body = _body_of(error)
+    words = error.message if error.body is None else refusal_in(body).message
     status = f" ({error.status_code})" if isinstance(error, ModelHTTPError) else ""
     said = f"{status}: {quoted(words)}"
-    wait = error.retry_after if error.retry_after is not None else wait_in(body)
-    wait = min(wait, MAX_WAIT_SECONDS) if wait is not None else None
+    wait = _wait_of(error, body)
 
     # What is about the account or the model comes first: the call itself does not matter then.
     if isinstance(error, ModelQuotaExceededError):

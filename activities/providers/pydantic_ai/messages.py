@@ -39,7 +39,10 @@ def messages_of(request: ModelRequest, *, in_words: bool) -> list[ModelMessage]:
     if in_words and request.output_schema is not None:
         prompt = f"{prompt}\n\n{structured.schema_instruction(request.output_schema)}"
     asked = Message("user", prompt, media=request.media)
-    names = {call.id: call.name for message in request.messages for call in message.calls}
+    names: dict[str, str] = {}
+    for message in request.messages:
+        for call in message.calls:
+            names[call.id] = call.name
 
     # Neighbours that are not the model's are one turn: makers want the results of parallel calls so.
     messages = list[ModelMessage]()
@@ -81,9 +84,9 @@ def _bytes_in(value: Any) -> int:
     if isinstance(value, bytes):
         return len(value)
     if isinstance(value, dict):
-        return sum(_bytes_in(part) for pair in value.items() for part in pair)
+        return sum(map(_bytes_in, value.keys())) + sum(map(_bytes_in, value.values()))
     if isinstance(value, list | tuple):
-        return sum(_bytes_in(part) for part in value)
+        return sum(map(_bytes_in, value))
     if is_dataclass(value):
         return sum(_bytes_in(getattr(value, place.name)) for place in fields(value))
     return 0
@@ -93,7 +96,9 @@ def _part(message: Message, names: dict[str, str]) -> ModelRequestPart:
     """Return a turn that is not the model's: words of a person, or the result of a call."""
     files = [_file(media) for media in message.media]
     if message.role == "tool":
-        content: Any = [message.text, *files] if files else message.text
+        content: Any = message.text
+        if files:
+            content = [message.text, *files]
         return ToolReturnPart(names.get(message.call_id, ""), content, message.call_id)
     if not files:
         return UserPromptPart(message.text)
@@ -107,14 +112,15 @@ def _file(media: MediaPart) -> BinaryContent:
 
 def _response(message: Message) -> ModelResponse:
     """Return a turn of the model as it came, if the library has given it and it still has the calls that were made."""
-    calls = [_call(call) for call in message.calls]
+    calls = list(map(_call, message.calls))
+    names = [call.tool_name for call in calls]
     for returned in message.thinking:
         if _STORED not in returned:
             continue
         [found] = ModelMessagesTypeAdapter.validate_python([returned[_STORED]])
         assert isinstance(found, ModelResponse)
         made = [part.tool_name for part in found.parts if isinstance(part, ToolCallPart)]
-        if made == [call.tool_name for call in calls]:
+        if made == names:
             return replace(found, parts=_with_ids(found.parts, calls))
     parts: list[ModelResponsePart] = []
     if message.text:
@@ -124,8 +130,9 @@ def _response(message: Message) -> ModelResponse:
 
 
 def _call(call: ToolRequest) -> ToolCallPart:
-    arguments = call.arguments if isinstance(call.arguments, dict) else json.dumps(call.arguments, ensure_ascii=False)
-    return ToolCallPart(call.name, arguments, call.id)
+    if isinstance(call.arguments, dict):
+        return ToolCallPart(call.name, call.arguments, call.id)
+    return ToolCallPart(call.name, json.dumps(call.arguments, ensure_ascii=False), call.id)
 
 
 def _with_ids(parts: Sequence[ModelResponsePart], calls: Sequence[ToolCallPart]) -> list[ModelResponsePart]:

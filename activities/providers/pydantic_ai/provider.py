@@ -168,7 +168,10 @@ def _maker_of(name: str) -> str:
 def _tokens_in(request: ModelRequest) -> int:
     """Return about how many tokens a request has."""
     turns = (*request.history, *request.messages)
-    called = [str(call.arguments) for turn in turns for call in turn.calls]
-    tools = [str(entry) for entry in request.callable]
-    texts = tokens_of(request.system, request.prompt, *(turn.text for turn in turns), *called, *tools)
-    return texts + sum(media.tokens for media in request.shown)
+    texts = [request.system, request.prompt]
+    for turn in turns:
+        texts.append(turn.text)
+        for call in turn.calls:
+            texts.append(str(call.arguments))
+    texts += map(str, request.callable)
+    return tokens_of(*texts) + sum(media.tokens for media in request.shown)

@@ -62,10 +62,12 @@ def answer_of_task(task: Task, *, may_ask: bool) -> AgentAnswer:
     """Return the output of a task that is completed, or that asks something if it may. Raises A2aNeedsInput for one
     that may not, or that waits for a login, and A2aFailed for one that has ended otherwise.
     """
-    state, said = task.status.state, text_of(task.status.message.parts)[:MAX_SAID_CHARACTERS]
+    state = task.status.state
+    words = task.status.message.parts
+    said = text_of(words)[:MAX_SAID_CHARACTERS]
     name = printable(task.id, 200)
     if state == TaskState.TASK_STATE_INPUT_REQUIRED and may_ask:
-        return _answer([task.status.message.parts], task.id).model_copy(update={"waits": True})
+        return _answer([words], task.id).model_copy(update={"waits": True})
     if state == TaskState.TASK_STATE_INPUT_REQUIRED:
         raise A2aNeedsInput(
             f"its task {name} asks: {said or 'it does not say what'}; a call with `may_ask` returns the question, and"
@@ -76,9 +78,10 @@ def answer_of_task(task: Task, *, may_ask: bool) -> AgentAnswer:
     if state != TaskState.TASK_STATE_COMPLETED:
         ended = TaskState.Name(state).removeprefix("TASK_STATE_").lower()
         raise A2aFailed(f"its task {name} is {ended}: {said or 'it does not say why'}")
-    answer = _answer([artifact.parts for artifact in task.artifacts], task.id)
+    parts = [artifact.parts for artifact in task.artifacts]
+    answer = _answer(parts, task.id)
     if not task.artifacts and said:
-        answer = _answer([task.status.message.parts], task.id)
+        answer = _answer([words], task.id)
     return answer
 
 

@@ -263,11 +263,16 @@ class _Call:
         self._artifacts.begin(task.artifacts)
         self._set_status(task.status)
 
+    @property
+    def _shown_id(self) -> str:
+        """The id of the task, as people see it."""
+        return printable(self._task.id, 60)
+
     def _set_status(self, status: TaskStatus) -> None:
         self._task.status.CopyFrom(status)
         state = TaskState.Name(status.state).removeprefix("TASK_STATE_").lower()
         said = one_line(text_of(status.message.parts)[:200])
-        self._progress(f"task {printable(self._task.id, 60)} {state} {said}".rstrip())
+        self._progress(f"task {self._shown_id} {state} {said}".rstrip())
 
     async def _look(self, client: Client) -> None:
         """Look at the task after a pause. An agent that is away meanwhile is asked again. Raises _Lost."""
@@ -280,9 +285,9 @@ class _Call:
         except HttpError as error:
             if error.cause in ("size", "encoding"):
                 raise _Lost(str(error), may_help=False) from None
-            self._progress(f"task {printable(self._task.id, 60)} cannot be looked at now: {error}")
+            self._progress(f"task {self._shown_id} cannot be looked at now: {error}")
         except (A2AError, ToolError, CommandFailed, *_UNREADABLE) as error:
-            self._progress(f"task {printable(self._task.id, 60)} cannot be looked at now: {one_line(str(error))[:200]}")
+            self._progress(f"task {self._shown_id} cannot be looked at now: {one_line(str(error))[:200]}")
 
     async def _cancel(self, client: Client) -> None:
         """Tell the agent that nobody waits for the task any more, if it can be told."""
@@ -335,7 +340,8 @@ async def _card(agent: Agent, http: Any) -> AgentCard:
     interfaces = [each for each in card.supported_interfaces if each.protocol_binding == "JSONRPC"]
     admitted = [each for each in interfaces if has_origin(each.url, agent.declared.url)]
     if not admitted:
-        named = ", ".join(printable(each.url, 100) for each in interfaces[:3]) or "none"
+        urls = [printable(each.url, 100) for each in interfaces[:3]]
+        named = ", ".join(urls) or "none"
         raise A2aUnavailable(
             f"{agent.name}: its card names no JSON-RPC interface at the declared host and port (it names {named});"
             " declare the URL that the agent itself answers at"
@@ -366,8 +372,10 @@ def _unanswered(agent: Agent, error: Exception) -> Exception:
         return known
     if isinstance(error, HttpError) and not error.sent:
         return A2aUnavailable(f"{agent.name}: {error}", retryable=True)
-    is_lost = isinstance(error, HttpError | HttpStatusError) and getattr(error, "cause", "") not in ("size", "encoding")
-    return _Lost(one_line(str(error)) or type(error).__name__, may_help=is_lost)
+    is_lost = isinstance(error, HttpError | HttpStatusError)
+    is_unreadable = getattr(error, "cause", "") in ("size", "encoding")
+    may_help = is_lost and not is_unreadable
+    return _Lost(one_line(str(error)) or type(error).__name__, may_help=may_help)
 
 
 def _certain(agent: Agent, error: Exception) -> ToolError | None:

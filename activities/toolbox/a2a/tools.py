@@ -50,7 +50,9 @@ def a2a_tools(place: Path | str, env: Mapping[str, str]) -> list[Tool]:
     cards, and so cannot be called in an event loop. Raises ToolSetupError naming what to correct.
     """
     secrets = Secrets(env)
-    agents = [_agent(name, declared, secrets) for name, declared in declared_agents(place).items()]
+    agents: list[Agent] = []
+    for name, declared in declared_agents(place).items():
+        agents.append(_agent(name, declared, secrets))
     thread = ServerThread("a2a")
     about = thread.wait(_descriptions(agents))
     return [_tool(agent, text, thread) for agent, text in zip(agents, about, strict=True)]
@@ -66,7 +68,7 @@ def _agent(name: str, declared: AgentDeclaration, secrets: Secrets) -> Agent:
 
 
 async def _descriptions(agents: Sequence[Agent]) -> list[str]:
-    return list(await asyncio.gather(*[_description(agent) for agent in agents]))
+    return list(await asyncio.gather(*map(_description, agents)))
 
 
 async def _description(agent: Agent) -> str:
@@ -88,10 +90,10 @@ async def _description(agent: Agent) -> str:
 
 
 def _said_of(card: AgentCard) -> str:
-    skills = "; ".join(f"{skill.name}: {skill.description}" for skill in card.skills[:20])
     text = f"{card.name}: {card.description}"
+    skills = [f"{skill.name}: {skill.description}" for skill in card.skills[:20]]
     if skills:
-        text = f"{text} Skills: {skills}"
+        text = f"{text} Skills: {'; '.join(skills)}"
     return text
 
 

@@ -96,7 +96,8 @@ def passages(path: str, document: ReadableDocument, *, whole: bool = True) -> li
             raise DocumentUnreadable(f"{path!r} {problem}") from None
         passages: list[Passage] = []
         for row in rows:
-            passages += [Passage("", piece) for piece in _pieces(row)]
+            for piece in _pieces(row):
+                passages.append(Passage("", piece))
         return passages or [Passage("", document.title)]
     found: list[Passage] = []
     for heading, paragraph in _paragraphs(document):
@@ -114,7 +115,8 @@ def passages(path: str, document: ReadableDocument, *, whole: bool = True) -> li
         ):
             found[-1] = Passage(heading, joined)
         else:
-            found.extend(Passage(heading, piece) for piece in _pieces(paragraph))
+            for piece in _pieces(paragraph):
+                found.append(Passage(heading, piece))
     return found or [Passage("", document.title)]
 
 
@@ -138,8 +140,9 @@ def _markdown_title(text: str) -> tuple[str, str]:
 def _first_line(text: str) -> str:
     """The first line is a title if it is short, stands alone and does not end like a sentence."""
     first, _, rest = text.lstrip().partition("\n")
-    alone = not rest.split("\n", 1)[0].strip(" =-")
-    if not (alone and len(first) <= 80 and not first.rstrip().endswith((".", ":", ","))):
+    is_alone = not rest.split("\n", 1)[0].strip(" =-")
+    ends_like_sentence = first.rstrip().endswith((".", ":", ","))
+    if not is_alone or len(first) > 80 or ends_like_sentence:
         return ""
     return first.strip()
 
@@ -170,7 +173,8 @@ def _paragraphs(document: ReadableDocument) -> Iterator[tuple[str, str]]:
             level = len(found[1])
             levels = {above: text for above, text in levels.items() if above < level}
             levels[level] = _heading_text(found)
-            heading = " > ".join(text for text in levels.values() if text != document.title)
+            headings = [text for text in levels.values() if text != document.title]
+            heading = " > ".join(headings)
     if lines:
         yield heading, "\n".join(lines).strip()
 

@@ -49,13 +49,16 @@ def list_files(args: ListFilesArguments, context: ToolContext) -> FileList:
         raise PathRefused(f"glob {args.glob!r} leads out of the documents; patterns are relative and without '..'")
     root = documents_root(context.docs)
     matching = [file for file in scan(root) if _matches(file.path.split("/"), pattern)]
-    items = [ListedFile(path=file.path, bytes=file.size) for file in matching[: args.max_items]]
+    items: list[ListedFile] = []
+    for file in matching[: args.max_items]:
+        items.append(ListedFile(path=file.path, bytes=file.size))
     return FileList(count=len(items), items=items, truncated=len(matching) > len(items))
 
 
 def _matches(parts: list[str], pattern: list[str]) -> bool:
     """Match part by part; `reached[n]` says whether the parts so far match the first n of the pattern."""
-    reached = [pattern[:n] in ([], ["**"]) for n in range(len(pattern) + 1)]
+    # A path without parts fits an empty pattern, and `**`, which may span no folder.
+    reached = [True, pattern[0] == "**"] + [False] * (len(pattern) - 1)
     for part in parts:
         following = [False]
         for n, expected in enumerate(pattern):

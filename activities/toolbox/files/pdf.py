@@ -108,7 +108,8 @@ def pdf_text(content: bytes) -> str:
                 raise NotText("is a PDF that takes too long to read")
     except (PyPdfError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError) as error:
         raise NotText(f"is a PDF that cannot be read: {type(error).__name__}") from None
-    text = "\n\n".join(page for page in pages if page)
+    written = [page for page in pages if page]
+    text = "\n\n".join(written)
     if not text:
         raise NotText("is a PDF without text, perhaps of scanned pages")
     return text

@@ -74,7 +74,9 @@ def _preview(root: Path, args: WriteArguments) -> Preview:
     except OSError as error:
         raise _refused(args, error) from None
     text = difference(PurePosixPath(*parts).as_posix(), old, args.text)
-    return Preview(text, hashlib.sha256(old).hexdigest()[:40] if old is not None else "")
+    if old is None:
+        return Preview(text, "")
+    return Preview(text, hashlib.sha256(old).hexdigest()[:40])
 
 
 def _parts(path: str) -> tuple[str, ...]:

@@ -142,7 +142,8 @@ def _filled(endpoint: Endpoint, arguments: dict[str, Any]) -> tuple[str, bytes |
     for name, argument in rest.items():
         if endpoint.method in _IN_URL or name in endpoint.query:
             values = argument if isinstance(argument, list) else [argument]
-            in_query += [(name, _text(single)) for single in values]
+            for single in values:
+                in_query.append((name, _text(single)))
         else:
             in_body[name] = argument
     if in_query:
@@ -171,7 +172,9 @@ def _failure(endpoint: Endpoint, error: Exception) -> ToolError:
     message = f"{endpoint.name}: {reason}"
     status = error.status if isinstance(error, HttpStatusError) else 0
     unread = isinstance(error, ContentRefused)  # the server did what it was asked; only its answer cannot be read
-    unknown = late or unread or (isinstance(error, FetchFailed) and error.sent) or status >= 500 or status == 408
+    cut_off = isinstance(error, FetchFailed) and error.sent
+    failed = status >= 500 or status == 408
+    unknown = late or unread or cut_off or failed
     if unknown and not endpoint.safe:
         return UnknownOutcome(f"{message}; whether it took effect is not known")
     if isinstance(error, HttpStatusError):

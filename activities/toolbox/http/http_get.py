@@ -57,11 +57,18 @@ async def http_get(args: HttpGetArguments) -> WebPage:
 
 def _page(answer: Download) -> WebPage:
     kind = answer.content_type.partition(";")[0].strip().lower()
-    if (kind and not _TEXT_TYPE.fullmatch(kind)) or (not kind and b"\0" in answer.body):
+    if kind:
+        is_text = _TEXT_TYPE.fullmatch(kind) is not None
+    else:
+        is_text = b"\0" not in answer.body
+    if not is_text:
         raise ContentRefused(f"the answer is {kind or 'binary'}, which is not text")
     text = _decode(answer, kind)
     title = ""
-    if kind in _HTML_TYPES or (not kind and text.lstrip()[:15].lower().startswith(("<!doctype html", "<html"))):
+    is_html = kind in _HTML_TYPES
+    if not kind:
+        is_html = text.lstrip()[:15].lower().startswith(("<!doctype html", "<html"))
+    if is_html:
         title, text = html_to_text(text)
     return WebPage(
         url=answer.url,

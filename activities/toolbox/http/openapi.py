@@ -99,7 +99,8 @@ def _check_patterns(source: Source, where: str, patterns: Iterable[str], known: 
     """Raise ToolSetupError for a pattern that fits none of the known operations."""
     for pattern in patterns:
         if not any(operation.fits(pattern) for operation in known):
-            near = nearest_or_known(pattern, [operation.key for operation in known])
+            keys = [operation.key for operation in known]
+            near = nearest_or_known(pattern, keys)
             raise ToolSetupError(f"openapi.{source.name}.{where}: no operation fits {pattern!r}{near}")
 
 
@@ -228,7 +229,9 @@ class _Document:
         """Return the schemas of the arguments, which are required, which are in the query, and the path with them."""
         # A parameter of the operation takes the place of one that all operations of this path have.
         parameters: dict[tuple[str, str], Any] = {}
-        for written in (*_list(operation.item.get("parameters")), *_list(operation.definition.get("parameters"))):
+        of_path = _list(operation.item.get("parameters"))
+        of_operation = _list(operation.definition.get("parameters"))
+        for written in (*of_path, *of_operation):
             parameter = _object(self._resolved(written))
             place = (str(parameter.get("in")), str(parameter.get("name")))
             parameters[place] = parameter
@@ -256,9 +259,9 @@ class _Document:
                 query.append(argument)
             else:
                 path = path.replace(f"{{{name}}}", f"{{{argument}}}")
-        missing = [name for name in _SLOT.findall(path) if name not in properties or name in query]
-        if missing:
-            raise _Unfit(f"its path has {{{missing[0]}}}, and no parameter says what that is")
+        for slot in _SLOT.findall(path):
+            if slot not in properties or slot in query:
+                raise _Unfit(f"its path has {{{slot}}}, and no parameter says what that is")
         return properties, required, query, path
 
     def _unsendable(self, location: str, name: str, parameter: Mapping[str, Any]) -> str:
@@ -321,7 +324,7 @@ class _Document:
         kept: dict[str, Any] = {}
         for name, value in schema.items():
             if name == "properties" and isinstance(value, dict):
-                kept[name] = {key: self._schema(part) for key, part in value.items() if not _is_answer(part)}
+                kept[name] = self._properties(value)
             elif name in ("anyOf", "oneOf", "allOf") and isinstance(value, list) and value:
                 kept[name] = [self._schema(part) for part in value]
             elif name in ("items", "additionalProperties"):
@@ -338,6 +341,14 @@ class _Document:
             kept["type"] = [kept["type"], "null"]
         if "example" in schema and "examples" not in kept:
             kept["examples"] = [schema["example"]]
+        return kept
+
+    def _properties(self, properties: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the schemas of properties, without those that are only in answers."""
+        kept: dict[str, Any] = {}
+        for name, schema in properties.items():
+            if not _is_answer(schema):
+                kept[name] = self._schema(schema)
         return kept
 
     def _with_definitions(self, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -399,8 +410,8 @@ class _Document:
         url = server + path
         if not path.startswith("/") or urlsplit(url)[:2] != urlsplit(server)[:2]:
             raise _Unfit(f"its path {operation.path!r} does not begin with /, or leads to another host")
-        parts = re.split(r"[/\\]", urlsplit(url).path)
-        if any(unquote(part) in (".", "..") for part in parts):
+        parts = [unquote(part) for part in re.split(r"[/\\]", urlsplit(url).path)]
+        if "." in parts or ".." in parts:
             raise _Unfit(f"its path {operation.path!r} has . or .. in it, and would leave its place")
         return url
 
@@ -439,7 +450,11 @@ def _chains(definitions: Mapping[str, Any]) -> dict[str, Any]:
     chains: dict[str, Any] = {}
     for name, schema in definitions.items():
         parts = _object(schema)
-        chains[name] = {key: parts[key] for key in ("$ref", "anyOf", "oneOf", "allOf") if key in parts}
+        chain: dict[str, Any] = {}
+        for keyword in ("$ref", "anyOf", "oneOf", "allOf"):
+            if keyword in parts:
+                chain[keyword] = parts[keyword]
+        chains[name] = chain
     return chains
 
 

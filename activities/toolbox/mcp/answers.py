@@ -126,8 +126,12 @@ def _no_number(name: str) -> None:
 
 def _reason(text: str, structured: Any) -> str:
     """Return why a tool failed: its text, and what it gave beside that."""
-    details = json.dumps(structured, ensure_ascii=False) if structured is not None else ""
-    return " ".join(part for part in (text, details) if part) or "it failed without a reason"
+    details = ""
+    if structured is not None:
+        details = json.dumps(structured, ensure_ascii=False)
+    if text and details:
+        return f"{text} {details}"
+    return text or details or "it failed without a reason"
 
 
 def _plain(answer: CallToolResult) -> McpText:

@@ -102,5 +102,6 @@ class Declarations(_Lenient):
         """Return where the file has a field that means nothing here."""
         places = list(self.model_extra or ())
         for name, server in self.enabled.items():
-            places += [f"mcpServers.{name}.{field}" for field in server.model_extra or ()]
+            for field in server.model_extra or ():
+                places.append(f"mcpServers.{name}.{field}")
         return places

@@ -32,11 +32,16 @@ def without_deep_tools(message: bytes) -> tuple[bytes, list[str]]:
     Takes time that is linear in the length of the message, whatever that holds.
     """
     tools, array_start, array_end = _tools_in(message)
-    deep = [tool for tool in tools if tool.deepest > _LEVELS]
-    if not deep:
+    if all(tool.deepest <= _LEVELS for tool in tools):
         return message, []
-    kept = [message[tool.start : tool.end] for tool in tools if tool.deepest <= _LEVELS]
-    names = [_name_in(message[tool.start : tool.end]) for tool in deep]
+    kept: list[bytes] = []
+    names: list[str] = []
+    for tool in tools:
+        text = message[tool.start : tool.end]
+        if tool.deepest > _LEVELS:
+            names.append(_name_in(text))
+        else:
+            kept.append(text)
     return message[:array_start] + b",".join(kept) + message[array_end:], names
 
 
@@ -64,8 +69,10 @@ def _tools_in(message: bytes) -> tuple[list[_ToolText], int, int]:
             level -= 1
         elif level == _KEY_LEVEL:
             key = sign
-    whole = array_end >= array_start and all(tool.end for tool in tools)
-    return (tools if whole else []), array_start, array_end
+    is_whole = array_end >= array_start and all(tool.end for tool in tools)
+    if not is_whole:
+        tools = []
+    return tools, array_start, array_end
 
 
 def _name_in(tool: bytes) -> str:

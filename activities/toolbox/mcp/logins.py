@@ -161,9 +161,11 @@ async def headers_of(path: Path, url: str, *, is_refused: bool) -> dict[str, Any
         login = read_login(path, url)
         if is_refused or not login.is_fresh:
             login = await _renewed(path, login)
-    left = login.ends - time.time() - _EARLY_SECONDS if login.ends is not None else None
     headers = {"Authorization": f"Bearer {login.tokens.access_token}"}
-    return {"headers": headers} if left is None else {"headers": headers, "expires_in": max(left, 0.0)}
+    if login.ends is None:
+        return {"headers": headers}
+    left = login.ends - time.time() - _EARLY_SECONDS
+    return {"headers": headers, "expires_in": max(left, 0.0)}
 
 
 async def _renewed(path: Path, login: Login) -> Login:

@@ -28,7 +28,7 @@ def resource_tool(name: str, session: Session, thread: ServerThread, listed: Lis
 
     async def call(arguments: dict[str, Any], _: ToolContext) -> McpText:
         if "uri" not in arguments:
-            return text_of(map(_line, known), [_uri(each) for each in known], [])
+            return text_of(map(_line, known), list(map(_uri, known)), [])
         with failures(name, repeatable=True):
             contents = await thread.start(session.read(arguments["uri"], server.timeout))
         return content_of(contents)

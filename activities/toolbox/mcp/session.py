@@ -188,7 +188,8 @@ class Session:
         silence = asyncio.timeout(self.declared.timeout)
 
         async def report(progress: float, total: float | None, message: str | None) -> None:
-            hears.progress(f"{progress:g}{f'/{total:g}' if total else ''} {message or ''}".strip())
+            of_total = f"/{total:g}" if total else ""
+            hears.progress(f"{progress:g}{of_total} {message or ''}".strip())
             if not silence.expired():
                 silence.reschedule(min(loop.time() + self.declared.timeout, last))
 
@@ -258,7 +259,8 @@ class Session:
             items = getattr(page, field)
             if page.next_cursor in cursors and page.next_cursor is not None:
                 log.warning("%s: its list of %s has no end: a cursor comes again", self.name, field)
-                return found + [item for item in items if item not in found]
+                unseen = [item for item in items if item not in found]
+                return found + unseen
             found += items
             if page.next_cursor is None:
                 return found
@@ -293,9 +295,8 @@ class Session:
             if pause > 0:
                 raise self._unavailable("failed and is started again", after=pause)
             self._failures += 1
-            self._not_before = time.monotonic() + min(
-                MAX_SERVER_PAUSE_SECONDS, _FIRST_PAUSE * 2 ** (self._failures - 1)
-            )
+            next_pause = min(MAX_SERVER_PAUSE_SECONDS, _FIRST_PAUSE * 2 ** (self._failures - 1))
+            self._not_before = time.monotonic() + next_pause
             ready: asyncio.Future[Connection] = asyncio.get_running_loop().create_future()
             owner = self._owner = asyncio.create_task(self._keep_open(ready))
             self._owners.add(owner)

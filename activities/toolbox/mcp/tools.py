@@ -58,7 +58,9 @@ class McpServers:
         declared, secrets = read_declared(path, Declarations), Secrets(env)
         for place in declared.foreign():
             log.warning("%s: %s means nothing here and is ignored", path, place)
-        self._sessions = [Session(name, each, secrets, logins) for name, each in declared.enabled.items()]
+        self._sessions: list[Session] = []
+        for name, declaration in declared.enabled.items():
+            self._sessions.append(Session(name, declaration, secrets, logins))
         for session in self._sessions:
             session.check_command()
         self._tools: dict[str, list[Tool]] = {}
@@ -80,8 +82,12 @@ class McpServers:
 
     async def _start(self) -> list[asyncio.Task[None]]:
         """Have every server list its tools; return when each has tried once. Raises ToolSetupError."""
-        tried = [asyncio.Event() for _ in self._sessions]
-        tasks = [asyncio.create_task(self._list(each, done)) for each, done in zip(self._sessions, tried, strict=True)]
+        tried: list[asyncio.Event] = []
+        tasks: list[asyncio.Task[None]] = []
+        for session in self._sessions:
+            done = asyncio.Event()
+            tried.append(done)
+            tasks.append(asyncio.create_task(self._list(session, done)))
         with suppress(TimeoutError):
             async with asyncio.timeout(MAX_START_SECONDS):
                 for done in tried:
@@ -151,25 +157,39 @@ def _tools_of(session: Session, thread: ServerThread, listed: Listed) -> list[To
     """Return the tools to offer; one that cannot be is left out, as are those that would have the same name."""
     offered = [each for each in listed.tools if session.declared.offers(each.name)]
     names = Counter(_name(session, each.name) for each in offered)
-    tools = []
+    tools: list[Tool] = []
     for each in offered:
         name = _name(session, each.name)
-        if not NAME.match(name):
-            leave_out(session.server, each.name, f"{printable(name, 80)!r} cannot be a tool's name")
-        elif names[name] > 1:
-            leave_out(session.server, each.name, f"{names[name]} tools would be called {name}")
-        elif each.execution is not None and each.execution.task_support == "required":
-            leave_out(session.server, each.name, "it runs as a task only, which is not supported yet")
-        elif flaw := flaw_of(each.input_schema) or ("its output is nested too deep" * is_deep(each.output_schema)):
-            leave_out(session.server, each.name, flaw)
+        reason = _reason_against(each, name, names[name])
+        if reason:
+            leave_out(session.server, each.name, reason)
         else:
             tools.append(_tool(session, thread, each, listed.version))
+
+    # All resources of the server are read by one tool more.
     if (listed.resources or listed.templates) and session.declared.offers(TOOL):
-        if (name := _name(session, TOOL)) in names:
+        name = _name(session, TOOL)
+        if name in names:
             leave_out(session.server, "its resources", f"a tool of its own is called {name}")
         else:
             tools.append(resource_tool(name, session, thread, listed))
     return tools
+
+
+def _reason_against(declared: McpTool, name: str, namesakes: int) -> str:
+    """Return why a tool is not offered under its name, which so many would have; nothing if it is."""
+    if not NAME.match(name):
+        return f"{printable(name, 80)!r} cannot be a tool's name"
+    if namesakes > 1:
+        return f"{namesakes} tools would be called {name}"
+    if declared.execution is not None and declared.execution.task_support == "required":
+        return "it runs as a task only, which is not supported yet"
+    flaw = flaw_of(declared.input_schema)
+    if flaw:
+        return flaw
+    if is_deep(declared.output_schema):
+        return "its output is nested too deep"
+    return ""
 
 
 def _name(session: Session, tool: str) -> str:
@@ -183,6 +203,9 @@ def _tool(session: Session, thread: ServerThread, declared: McpTool, version: st
     idempotent = bool(hints and hints.idempotent_hint)
     name = _name(session, declared.name)
     repeatable = effect != "write" or idempotent
+    hint = ""
+    if declared_effect is None and hints and hints.read_only_hint:
+        hint = _MARKED.format(name=declared.name)
 
     async def call(arguments: dict[str, Any], context: ToolContext) -> Any:
         heard: list[str] = []
@@ -200,7 +223,7 @@ def _tool(session: Session, thread: ServerThread, declared: McpTool, version: st
         name=name,
         description=one_line(mask(declared.description or declared.title or declared.name), MAX_MESSAGE_CHARACTERS),
         effect=effect,
-        hint=_MARKED.format(name=declared.name) if declared_effect is None and hints and hints.read_only_hint else "",
+        hint=hint,
         version=version,
         timeout=server.longest_call + 5,
         resource=server.resources.get(declared.name),

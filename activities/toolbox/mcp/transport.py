@@ -133,7 +133,10 @@ class Transport:
     async def _log(self, params: LoggingMessageNotificationParams) -> None:
         """Tell the calls in flight what the server logs as an error: the protocol does not say whose it is."""
         if params.level in _ERROR_LEVELS:
-            text = params.data if isinstance(params.data, str) else json.dumps(params.data, ensure_ascii=False)
+            if isinstance(params.data, str):
+                text = params.data
+            else:
+                text = json.dumps(params.data, ensure_ascii=False)
             for listener in self.errors:
                 listener(redact(both_ends(text, MAX_MESSAGE_CHARACTERS)))
 
@@ -225,7 +228,7 @@ class _Reader:
         except ValidationError as error:
             name = tool.get("name") if isinstance(tool, dict) else tool
             about = error.errors(include_url=False)[0]
-            place = ".".join(str(part) for part in about["loc"][2:])
+            place = ".".join(map(str, about["loc"][2:]))
             leave_out(self._transport.server, str(name), f"{place}: {about['msg']}")
             return False
         return True

@@ -71,7 +71,8 @@ def current_index(root: Path, cache: Path, progress: Callable[[str], None]) -> P
         index = _index_path(root, cache, _digest(root, files))
         if not index.exists():
             index = _build(root, cache, files)
-            progress(f"indexed {sum(_is_searchable(file) for file in files)} documents")
+            count = sum(map(_is_searchable, files))
+            progress(f"indexed {count} documents")
         if all(file.changed_ns < started - _SETTLED_NS for file in files):
             _known.put((root, cache), _Known(files, index))
     return index
@@ -82,9 +83,15 @@ def _documents(root: Path) -> tuple[FoundFile, ...]:
     path counts: a log beside the documents must not have them indexed again at each of its lines.
     """
     files, closed = scan_with_gaps(root)
-    found = [file if _is_searchable(file) else FoundFile(file.path, 0, 0, 0) for file in files]
-    found += [FoundFile(prefix, 0, 0, 0) for prefix in closed]
-    return tuple(found)
+    documents: list[FoundFile] = []
+    for file in files:
+        if _is_searchable(file):
+            documents.append(file)
+        else:
+            documents.append(FoundFile(file.path, 0, 0, 0))
+    for prefix in closed:
+        documents.append(FoundFile(prefix, 0, 0, 0))
+    return tuple(documents)
 
 
 def _is_searchable(file: FoundFile) -> bool:
@@ -112,15 +119,19 @@ class Shortcomings:
 
 def shortcomings(index: Path) -> Shortcomings:
     """Return what a run should know of the documents behind an index. Raises sqlite3.DatabaseError."""
+    cut: list[str] = []
+    taken: list[str] = []
+    with closing(open_index(index)) as connection:
+        unread = _column(connection, "SELECT reason FROM unread ORDER BY path")
+        for path, size in connection.execute("SELECT path, size FROM cut ORDER BY path"):
+            cut.append(f"{path} ({size:,} bytes)")
+        others = _column(connection, "SELECT path FROM others ORDER BY path")
+        for path, encoding in connection.execute("SELECT path, encoding FROM taken ORDER BY path"):
+            taken.append(f"{path} as {encoding}")
+
+    # Each kind of shortcoming is one sentence.
     not_read: list[str] = []
     doubtful: list[str] = []
-    with closing(open_index(index)) as connection:
-        unread = [reason for (reason,) in connection.execute("SELECT reason FROM unread ORDER BY path")]
-        rows = connection.execute("SELECT path, size FROM cut ORDER BY path")
-        cut = [f"{path} ({size:,} bytes)" for path, size in rows]
-        others = [path for (path,) in connection.execute("SELECT path FROM others ORDER BY path")]
-        rows = connection.execute("SELECT path, encoding FROM taken ORDER BY path")
-        taken = [f"{path} as {name}" for path, name in rows]
     if unread:
         not_read.append(f"{len(unread)} of the documents could not be read and were not searched: {_some(unread)}")
     if cut:
@@ -133,6 +144,11 @@ def shortcomings(index: Path) -> Shortcomings:
         doubt = "of the documents are not UTF-8 and do not say what they are; read"
         doubtful.append(f"{len(taken)} {doubt}: {_some(taken)}")
     return Shortcomings(not_read, doubtful)
+
+
+def _column(connection: sqlite3.Connection, query: str) -> list[str]:
+    """Return the only column that a query selects."""
+    return [value for (value,) in connection.execute(query)]
 
 
 def _some(texts: list[str]) -> str:
@@ -187,7 +203,8 @@ def _contents(root: Path, files: Sequence[FoundFile]) -> Iterator[tuple[FoundFil
             yield file, DocumentUnreadable(f"{file.path!r}: the documents before it have {most}")
         else:
             content = _content(root, file)
-            left -= len(content) if isinstance(content, bytes) else 0
+            if isinstance(content, bytes):
+                left -= len(content)
             if content is not None:
                 yield file, content
 

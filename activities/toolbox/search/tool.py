@@ -81,7 +81,8 @@ def _any_word_of(query: str) -> str:
     """
     words = _WORD.findall(unicodedata.normalize("NFC", query).lower())
     telling = [word for word in words if word not in _STOP_WORDS] or words
-    return " OR ".join(f'"{word}"' for word in list(dict.fromkeys(telling))[:MAX_QUERY_WORDS])
+    chosen = list(dict.fromkeys(telling))[:MAX_QUERY_WORDS]
+    return " OR ".join(f'"{word}"' for word in chosen)
 
 
 def _search(root: Path, match: str, args: SearchArguments, context: ToolContext) -> SearchResult:
@@ -104,5 +105,7 @@ def _best(index: Path, match: str, args: SearchArguments, context: ToolContext) 
         context.warn(text)
     with closing(open_index(index)) as connection:
         rows = connection.execute(_BEST, (match, args.k)).fetchall()
-    items = [FoundPassage(path=path, title=title, passage=text, score=score) for path, title, text, score in rows]
+    items: list[FoundPassage] = []
+    for path, title, text, score in rows:
+        items.append(FoundPassage(path=path, title=title, passage=text, score=score))
     return SearchResult(query=args.query, count=len(items), not_read=missing.not_read, items=items)
