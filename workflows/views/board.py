@@ -633,8 +633,7 @@ def prose(text: str, most: int, *, word: int = 30) -> str:
 
     The line may break inside words of `word` letters and more, so that nothing gets wider than the screen.
     """
-    long_word = rf"\S{{{word},}}"
-    line = re.sub(long_word, _with_breaks, plain(text, most))
+    line = re.sub(rf"\S{{{word},}}", _with_breaks, plain(text, most))
     escaped = _MARKUP.sub(_as_entities, line).replace(_BREAK, "<wbr>")
     directions = map(unicodedata.bidirectional, line)
     if any(direction in ("R", "AL") for direction in directions):

@@ -84,7 +84,7 @@ def retry(state: RunState, unit: int, *, is_edited: bool = False) -> None:
 def failed_in(state: RunState, unit: int) -> int:
     """Return the unit of an item's chain behind which this one is blocked; this one itself if it is not."""
     items = state.items.get(state.node_of(unit), ())
-    while unit in items and state.status[unit] == BLOCKED and unit - 1 == state.before(unit):
+    while unit - 1 in items and state.status[unit] == BLOCKED and state.before(unit) == unit - 1:
         unit -= 1
     return unit
 

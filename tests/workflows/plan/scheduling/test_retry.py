@@ -549,6 +549,18 @@ def reopened(**fields: Any) -> Play:
     return run
 
 
+@pytest.mark.parametrize("count", [1, 2])
+def test_an_item_behind_one_of_another_map_is_skipped_by_itself(count: int) -> None:
+    """Items are numbered one after the other: the only item of a map stands before the first one of the next map."""
+    run = Play(node("a"), each("m", "a"), each("n", "m", source=1), answer="n")
+    run.begin()
+    run.ok("a", length=count)
+    for number in range(count):
+        run.fail(f"m[{number}]")
+    run.act(SkipRequested(run.unit("n[0]")))
+    assert (run.status("m[0]"), run.status("n[0]")) == ("failed", "skipped")
+
+
 def test_a_map_that_opens_again_leaves_nothing_of_its_former_items() -> None:
     run = reopened()
     late = run.state.units()[-1] - 2
