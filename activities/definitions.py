@@ -1,4 +1,6 @@
-"""The activities of a worker: every contract of `sennit.workflows.messages.contracts` with the code behind it."""
+"""The activities of a worker: every contract of `sennit.workflows.messages.contracts`
+with the code behind it.
+"""
 
 import asyncio
 import logging
@@ -70,7 +72,12 @@ from sennit.activities.storage.timings import CallTimings
 from sennit.activities.toolbox import Registry
 from sennit.activities.toolbox.approval_rules import ApprovalRules
 from sennit.workflows.messages import contracts
-from sennit.workflows.messages.activity_options import OVERHEAD, SERVICE_ATTEMPTS, STORE_AWAY, STORE_PATIENCE
+from sennit.workflows.messages.activity_options import (
+    OVERHEAD,
+    SERVICE_ATTEMPTS,
+    STORE_AWAY,
+    STORE_PATIENCE,
+)
 from sennit.workflows.messages.contracts import (
     Call,
     CheckResult,
@@ -144,12 +151,13 @@ class Activities:
         plan_hints: bool = False,
         speculate: SpeculateChoice = "asked",
     ) -> None:
-        """Open the stores. Without `models` there are the offline rules; `approval` is the least that any run has,
-        `rules` decide about its writes before a person is asked, `budgets` bound what a run may spend, and the `quota`
-        what all runs of the namespace may. With more than 250 `slots`, so many plain functions run at once. `learn`
-        says whether it is noted what runs have called, and `plan_hints` whether planners are told of it; `speculate`
-        says which runs may make calls early. Whether the artifact store is there shows when it is used. Raises OSError
-        for the index, or StoreUnavailable for wrong settings of a bucket.
+        """Open the stores. Without `models` there are the offline rules; `approval` is the least
+        that any run has, `rules` decide about its writes before a person is asked, `budgets` bound
+        what a run may spend, and the `quota` what all runs of the namespace may. With more than 250
+        `slots`, so many plain functions run at once. `learn` says whether it is noted what runs
+        have called, and `plan_hints` whether planners are told of it; `speculate` says which runs
+        may make calls early. Whether the artifact store is there shows when it is used. Raises
+        OSError for the index, or StoreUnavailable for wrong settings of a bucket.
         """
         self.store = open_store(places.artifacts)
         self._store = store = PatientStore(self.store, _patience, _missed)
@@ -164,7 +172,9 @@ class Activities:
         self._approvals = ApprovalRule(approval, grants)
         self._budgets = budgets or BudgetRule()
         self._quota = quota or QuotaRule()
-        self._preparer = RunPreparer(self._library, registry, documents, self._models, self._checker)
+        self._preparer = RunPreparer(
+            self._library, registry, documents, self._models, self._checker
+        )
         self._conversation = Conversation(self._library)
         self._namespace = NamespaceAttributes()
         self._learned = LearnedStore(self.store)
@@ -185,7 +195,9 @@ class Activities:
         )
         llm = ModelCalls(self._models, self._library)
         threads = asyncio.Semaphore(max(MAX_THREADS, slots or 0))
-        programs = Programs(self._library, interpreter, compiler_of, self._models.providers, backlog=self._backlog)
+        programs = Programs(
+            self._library, interpreter, compiler_of, self._models.providers, backlog=self._backlog
+        )
         self._timings, self._workers = CallTimings(), QueueWorkers()
         self._learn = learn
         self._noter = RunNoter(self._learned, self._library, keeps_values=learn == "full")
@@ -212,12 +224,16 @@ class Activities:
             prices.load()
 
     def warm_up(self) -> None:
-        """Start what the first program would wait for, and load the prices. Without it, that program starts it."""
+        """Start what the first program would wait for, and load the prices. Without it,
+        that program starts it.
+        """
         self.load_prices()
         try:
             self._scripts.warm_up()
         except InterpreterCrashed as error:
-            log.warning("the first program waits for a process that reads scripts: %s", message_of(error))
+            log.warning(
+                "the first program waits for a process that reads scripts: %s", message_of(error)
+            )
         try:
             self._interpreter.warm_up()
         except InterpreterCrashed as error:
@@ -243,16 +259,25 @@ class Activities:
         short = [
             self._short_activity(contracts.CHECK_PLAN, lambda *call: checker.check(*call)),
             self._short_activity(contracts.CHECK_REPLAN, lambda *call: checker.check_replan(*call)),
-            self._short_activity(contracts.CHECK_TOOL_CALLS, lambda *call: checker.check_tool_calls(*call)),
+            self._short_activity(
+                contracts.CHECK_TOOL_CALLS, lambda *call: checker.check_tool_calls(*call)
+            ),
             self._short_activity(contracts.CHECK_SCRIPT, lambda *call: checker.check_script(*call)),
             self._short_activity(contracts.CHECK_ANSWER, lambda *call: checker.check_answer(*call)),
             self._short_activity(contracts.LOAD_PLAN, lambda *call: checker.load(*call)),
             self._short_activity(contracts.CONCLUDE, lambda *call: self._concluder.conclude(*call)),
             self._short_activity(contracts.LEDGER, lambda *call: self._nodes.ledger(*call)),
-            self._short_activity(contracts.PREPARE_AGENT, lambda *call: self._nodes.subagent_request(*call)),
+            self._short_activity(
+                contracts.PREPARE_AGENT, lambda *call: self._nodes.subagent_request(*call)
+            ),
         ]
         of_agents: list[Callable[..., Any]] = [self.prepare_agents, self.answers]
-        of_runs: list[Callable[..., Any]] = [self.prepare, self.take_place, self.ended_runs, self.note_run]
+        of_runs: list[Callable[..., Any]] = [
+            self.prepare,
+            self.take_place,
+            self.ended_runs,
+            self.note_run,
+        ]
         of_tools: list[Callable[..., Any]] = [self.group, self.prefetch]
         return [*of_runs, *of_agents, self.outputs, self.dry_run, *of_tools, *short, *nodes]
 
@@ -274,16 +299,24 @@ class Activities:
     async def _prepared(self, call: PrepareCall) -> PreparedRun:
         await self._claim(call)
         budget, bounds = self._budgets.of(call.request)
-        call = call.model_copy(update={"request": call.request.model_copy(update={"budget": budget})})
+        call = call.model_copy(
+            update={"request": call.request.model_copy(update={"budget": budget})}
+        )
         info = activity.info()
-        topmost = partial(topmost_run, activity.client(), info.workflow_id or "", info.workflow_run_id or "")
-        approval = await _typed(self._approvals.of(call.request.approval, call.request.grant, topmost))
+        topmost = partial(
+            topmost_run, activity.client(), info.workflow_id or "", info.workflow_run_id or ""
+        )
+        approval = await _typed(
+            self._approvals.of(call.request.approval, call.request.grant, topmost)
+        )
         run_prefix = _run_prefix(call.run)
         history = await _typed(self._conversation.adopt(activity.client(), run_prefix, call))
         may_trust = False
         if call.request.trust_program:
             may_trust = await _typed(self._approvals.trusts(call.request.grant, topmost))
-        prepared = await _typed(self._preparer.prepare(run_prefix, call, approval, history, may_trust=may_trust))
+        prepared = await _typed(
+            self._preparer.prepare(run_prefix, call, approval, history, may_trust=may_trust)
+        )
 
         # What the operator of these workers says about the run.
         ceilings = self._budgets.ceiling_of(call.request)
@@ -296,7 +329,9 @@ class Activities:
             rules |= {"budget": budget, "bounds": bounds}
         if self._learn != "off" and not call.request.depth:
             rules["learns"] = True
-        speculation = await _typed(self._speculation.of(run_prefix, call.request, prepared.run_context))
+        speculation = await _typed(
+            self._speculation.of(run_prefix, call.request, prepared.run_context)
+        )
         if speculation is not None:
             rules["speculation"] = speculation
         return await self._with_workers(prepared.model_copy(update=rules))
@@ -306,7 +341,9 @@ class Activities:
         """Prepare the runs of sub-agents. Safe to repeat."""
         with beating(tuple):
             info = activity.info()
-            topmost = partial(topmost_run, activity.client(), info.workflow_id or "", info.workflow_run_id or "")
+            topmost = partial(
+                topmost_run, activity.client(), info.workflow_id or "", info.workflow_run_id or ""
+            )
             approvals: dict[ApprovalPolicy, ApprovalPolicy] = {}
 
             async def rule(asked: ApprovalPolicy) -> ApprovalPolicy:
@@ -315,7 +352,11 @@ class Activities:
                 return approvals[asked]
 
             work = self._agents.prepare(
-                _run_prefix(call.run), call, rule, Attempts.of_this_activity, is_last=_is_last_attempt(info)
+                _run_prefix(call.run),
+                call,
+                rule,
+                Attempts.of_this_activity,
+                is_last=_is_last_attempt(info),
             )
             return await self._with_workers(await _typed(work))
 
@@ -334,7 +375,9 @@ class Activities:
         """Store the answers of sub-agents. Safe to repeat."""
         with beating(tuple):
             is_last = _is_last_attempt(activity.info())
-            work = self._agents.store(_run_prefix(call.run), call, Attempts.of_this_activity, is_last=is_last)
+            work = self._agents.store(
+                _run_prefix(call.run), call, Attempts.of_this_activity, is_last=is_last
+            )
             return await _typed(work)
 
     async def _backlog(self, queue: str) -> int | None:
@@ -360,16 +403,21 @@ class Activities:
         return prepared.model_copy(update={name: value for name, value in found.items() if value})
 
     async def _claim(self, call: PrepareCall) -> None:
-        """Say whose artifacts these are, and that those of the runs which it forks are kept as long. Without the
-        server's word on its namespace, they are never deleted.
+        """Say whose artifacts these are, and that those of the runs which it forks are kept as
+        long. Without the server's word on its namespace, they are never deleted.
         """
         namespace = ""
         try:
             known = await KnownRuns.of(activity.client())
             namespace = known.namespace
         except RPCError as error:
-            log.warning("the server names no namespace, so nothing deletes this run's artifacts: %s", error.message)
-        owner = Owner(namespace=namespace, workflow=activity.info().workflow_id or "", run=call.first_run)
+            log.warning(
+                "the server names no namespace, so nothing deletes this run's artifacts: %s",
+                error.message,
+            )
+        owner = Owner(
+            namespace=namespace, workflow=activity.info().workflow_id or "", run=call.first_run
+        )
         for origin in call.request.origins:
             await _typed(claim_origin(self._store, _run_prefix(origin), owner))
         await _typed(claim(self._store, _run_prefix(call.run), owner))
@@ -377,7 +425,9 @@ class Activities:
     def _short_activity(
         self, kind: Call[BaseModel, BaseModel], work: Callable[[str, Any], Awaitable[BaseModel]]
     ) -> Callable[..., Any]:
-        """Return an activity that reads and writes the run's artifacts, and that is safe to repeat."""
+        """Return an activity that reads and writes the run's artifacts, and
+        that is safe to repeat.
+        """
 
         async def run(call: Any) -> Any:
             with beating(tuple):
@@ -396,14 +446,17 @@ class Activities:
             if call.stream:
                 streamer = self._streamer(call)
             planned = await _typed(self._traced_plan(call, attempts, streamer), attempts)
-            is_first = streamer is None or not streamer.has_begun  # else it is checked as the end of what has begun
+            # Else it is checked as the end of what has begun.
+            is_first = streamer is None or not streamer.has_begun
             if call.checks and is_first and not planned.problems:
                 checked = await self._verdict(call, planned)
                 planned = planned.model_copy(update={"checked": checked})
         return _with_usage(planned, attempts)
 
     async def _verdict(self, call: PlanCall, planned: PlanResult) -> CheckResult | None:
-        """Return the verdict on a draft, None if it cannot be had now: the reply is paid for, so the run asks again."""
+        """Return the verdict on a draft, None if it cannot be had now: the reply is paid for,
+        so the run asks again.
+        """
         draft = DraftCall(run=call.run, run_context=call.run_context, draft=planned.draft)
         work = self._checker.check(_run_prefix(call.run), draft)
         [found] = await asyncio.gather(work, return_exceptions=True)
@@ -414,7 +467,9 @@ class Activities:
             raise found
         return found
 
-    async def _traced_plan(self, call: PlanCall, attempts: Attempts, streamer: PlanStreamer | None) -> PlanResult:
+    async def _traced_plan(
+        self, call: PlanCall, attempts: Attempts, streamer: PlanStreamer | None
+    ) -> PlanResult:
         add = None
         if streamer is not None:
             add = streamer.add
@@ -423,7 +478,9 @@ class Activities:
 
     def _streamer(self, call: PlanCall) -> PlanStreamer:
         send = partial(signal_run, "plan_draft")
-        return PlanStreamer(self._checker, _run_prefix(call.run), call, activity.info().attempt, send)
+        return PlanStreamer(
+            self._checker, _run_prefix(call.run), call, activity.info().attempt, send
+        )
 
     @activity.defn(name=OUTPUTS.name)
     async def outputs(self, call: OutputsCall) -> OutputsReply:
@@ -439,12 +496,16 @@ class Activities:
 
     @activity.defn(name=NOTE_RUN.name)
     async def note_run(self, call: NoteCall) -> Noted:
-        """Note what a run has called that is over. Safe to repeat. A worker that does not learn notes nothing."""
+        """Note what a run has called that is over. Safe to repeat. A worker that does
+        not learn notes nothing.
+        """
         if self._learn == "off":
             return Noted()
         return await _typed(self._noter.note(_run_prefix(call.run), call))
 
-    def _node_activity(self, kind: Call[NodeCall, GroupReply]) -> Callable[..., Awaitable[GroupReply]]:
+    def _node_activity(
+        self, kind: Call[NodeCall, GroupReply]
+    ) -> Callable[..., Awaitable[GroupReply]]:
         async def run_node(call: NodeCall) -> GroupReply:
             run_prefix = _run_prefix(call.run)
             attempts = Attempts.of_this_activity()
@@ -460,21 +521,25 @@ class Activities:
             elif isinstance(call, ToolNodeCall):
                 attempts.number += call.tried
             with beating(attempts.beat):
-                await self._timings.flush(self.store, activity.info().namespace)  # while there is no result to lose
+                # While there is no result to lose.
+                await self._timings.flush(self.store, activity.info().namespace)
                 if kind is contracts.PROGRAM:
                     attempts.allow(READ_ATTEMPTS)
                 if kind is contracts.LLM:
                     attempts.allow(MAX_ATTEMPTS)  # until the plan says how many
                     checked = await _typed(self._library.plan(run_prefix, call.plan), attempts)
                     attempts.allow(checked.spec(parse_unit(call.nodes[0]).id).attempts)
-                work = self._nodes.run(call, call.nodes[0], call.refs, run_prefix=run_prefix, attempts=attempts)
+                work = self._nodes.run(
+                    call, call.nodes[0], call.refs, run_prefix=run_prefix, attempts=attempts
+                )
                 if isinstance(call, LlmNodeCall):
                     work = _accounted(_within_grant(work, attempts), attempts)
                 reply = await _typed(work, attempts)
                 if not isinstance(call, FollowedCall) or call.then is None:
                     return GroupReply(nodes=(_with_usage(reply, attempts),))
 
-                # The advance comes behind all that its script was told before: a time that a fork has taken over moves.
+                # The advance comes behind all that its script was told before: a time that a
+                # fork has taken over moves.
                 at = max(reply.at or millis_now(), call.then.after + 1)
                 moved: tuple[str, ...] = ()
                 if reply.at and reply.at != at:
@@ -489,22 +554,32 @@ class Activities:
     async def _advance_after(
         self, call: NodeCall, then: ProgramNodeCall, reply: NodeReply, run_prefix: str
     ) -> tuple[NodeReply, ...]:
-        """Advance a program that waits for nothing but this node. If that fails, it is done again alone."""
+        """Advance a program that waits for nothing but this node. If that fails,
+        it is done again alone.
+        """
         if reply.ref is None or reply.more or reply.question is not None:
             return ()
         refs = {then.follows: reply.ref}
         used = {"tokens": reply.usage.tokens, "cost": reply.usage.cost, "calls": reply.usage.calls}
         left = {name: max(0, rest - used.get(name, 0)) for name, rest in then.left.items()}
-        then = then.model_copy(update={"refs": refs, "left": left, "ends": {then.follows: reply.at}})
+        then = then.model_copy(
+            update={"refs": refs, "left": left, "ends": {then.follows: reply.at}}
+        )
         try:
-            advance = await self._nodes.run(then, then.nodes[0], refs, run_prefix=run_prefix, attempts=Attempts(1, 0))
+            advance = await self._nodes.run(
+                then, then.nodes[0], refs, run_prefix=run_prefix, attempts=Attempts(1, 0)
+            )
             return (advance,)
         except AdvanceAlone:
             return ()
         except Exception as error:  # noqa: BLE001  the call has its result, whatever becomes of the advance
             reason = f"{kind_of(error)}: {message_of(error)}"
             path = parse_unit(call.nodes[0]).path
-            log.warning("the advance of a program behind `%s` has failed, and is made again alone: %s", path, reason)
+            log.warning(
+                "the advance of a program behind `%s` has failed, and is made again alone: %s",
+                path,
+                reason,
+            )
             return ()
 
     @activity.defn(name=contracts.PREFETCH.name)
@@ -512,7 +587,9 @@ class Activities:
         """Make a call early that only reads. Its run does not depend on it."""
         attempts = Attempts.of_this_activity()
         with beating(attempts.beat):
-            return await _typed(self._prefetcher.make(_run_prefix(call.run), call, attempts), attempts)
+            return await _typed(
+                self._prefetcher.make(_run_prefix(call.run), call, attempts), attempts
+            )
 
     @activity.defn(name=contracts.GROUP.name)
     async def group(self, call: GroupCall) -> GroupReply:
@@ -533,7 +610,11 @@ class Activities:
             signal = partial(signal_run, "group_progress")
             teller = asyncio.create_task(group.tell(call, info.attempt, attempts.record, signal))
             try:
-                await _typed(group.run(lambda digest: self._library.value(run_prefix, digest), checked.wanted))
+                await _typed(
+                    group.run(
+                        lambda digest: self._library.value(run_prefix, digest), checked.wanted
+                    )
+                )
             except asyncio.CancelledError:
                 if not activity.is_cancelled():
                     raise
@@ -543,19 +624,23 @@ class Activities:
 
 
 async def _accounted(work: Awaitable[NodeReply], attempts: Attempts) -> NodeReply:
-    """Return a node's reply: of a model call that was cancelled, what it has used. A worker that stops says nothing:
-    the next attempt charges the call.
+    """Return a node's reply: of a model call that was cancelled, what it has used. A worker that
+    stops says nothing: the next attempt charges the call.
     """
     try:
         return await work
     except asyncio.CancelledError:
         if not any(attempts.spent.plus(attempts.open)) or worker_stops():
             raise
-        return NodeReply(error=NodeError(type="Cancelled", message="the call was cancelled"), usage=attempts.open)
+        return NodeReply(
+            error=NodeError(type="Cancelled", message="the call was cancelled"), usage=attempts.open
+        )
 
 
 async def _within_grant(work: Awaitable[NodeReply], attempts: Attempts) -> NodeReply:
-    """Return a node's reply: of a model call that its grant was too small for, how large its prompt is."""
+    """Return a node's reply: of a model call that its grant was too small for,
+    how large its prompt is.
+    """
     try:
         return await work
     except GrantTooSmall as error:
@@ -569,7 +654,9 @@ async def _within_grant(work: Awaitable[NodeReply], attempts: Attempts) -> NodeR
         return NodeReply(needs=too_small.tokens, usage=attempts.open)
 
 
-def _named(kind: Call[BaseModel, BaseModel], run: Callable[[Any], Awaitable[Any]]) -> Callable[..., Any]:
+def _named(
+    kind: Call[BaseModel, BaseModel], run: Callable[[Any], Awaitable[Any]]
+) -> Callable[..., Any]:
     """Return a function as the activity of this name and these types: by them its input is read."""
     run.__annotations__.update({"call": kind.takes, "return": kind.gives})
     return activity.defn(name=kind.name)(run)
@@ -585,7 +672,12 @@ async def _typed(work: Awaitable[T], attempts: Attempts | None = None) -> T:
         attempts = attempts or Attempts.of_this_activity()
         failed = attempts.failed(error)
         if isinstance(failed, StackedError) and failed.stack:
-            log.warning("%s in a tool's own code, at attempt %d:\n%s", failed.type, attempts.number, failed.stack)
+            log.warning(
+                "%s in a tool's own code, at attempt %d:\n%s",
+                failed.type,
+                attempts.number,
+                failed.stack,
+            )
         _count(failed)
         is_put_off = isinstance(error, ProviderError) and not error.is_attempt
         if is_put_off or isinstance(error, OtherPython):
@@ -594,24 +686,32 @@ async def _typed(work: Awaitable[T], attempts: Attempts | None = None) -> T:
 
 
 def _patience() -> float:
-    """Return for how many seconds this activity may wait for the store, and then still say why it has failed. Where its
-    run waits for the store by itself, and says so, those are few.
+    """Return for how many seconds this activity may wait for the store, and then still say why it
+    has failed. Where its run waits for the store by itself, and says so, those are few.
     """
     info = activity.info()
-    if info.retry_policy is not None and STORE_AWAY in (info.retry_policy.non_retryable_error_types or ()):
+    if info.retry_policy is not None and STORE_AWAY in (
+        info.retry_policy.non_retryable_error_types or ()
+    ):
         return STORE_PATIENCE.total_seconds()
     limit = info.start_to_close_timeout or timedelta()
     return info.started_time.timestamp() - seconds_now() + (limit - OVERHEAD).total_seconds()
 
 
 def _missed(error: StoreUnavailable) -> None:
-    """Count each look for a store that is away as an attempt that has failed, though the activity goes on."""
+    """Count each look for a store that is away as an attempt that has failed,
+    though the activity goes on.
+    """
     _count(failure(error))
 
 
 def _count(failed: ApplicationError) -> None:
-    """Count a failed attempt on /metrics: by the activity, by its error, and by whether it is the last."""
-    counter = activity.metric_meter().create_counter("sennit_failed_attempts", "Attempts of activities that failed")
+    """Count a failed attempt on /metrics: by the activity, by its error, and by
+    whether it is the last.
+    """
+    counter = activity.metric_meter().create_counter(
+        "sennit_failed_attempts", "Attempts of activities that failed"
+    )
     counter.add(1, {"error": failed.type or "", "final": str(failed.non_retryable).lower()})
 
 
@@ -630,8 +730,12 @@ def _is_last_attempt(info: activity.Info) -> bool:
 
 
 def _run_prefix(run: str) -> str:
-    """Return the folder of a run's artifacts. Raises a final failure for a name that is not a run id."""
+    """Return the folder of a run's artifacts. Raises a final failure for a
+    name that is not a run id.
+    """
     is_run_id = all(part.isalnum() for part in run.split("-"))
     if not is_run_id:
-        raise ApplicationError(f"{run!r:.80} is no run id", type="InvalidRequest", non_retryable=True)
+        raise ApplicationError(
+            f"{run!r:.80} is no run id", type="InvalidRequest", non_retryable=True
+        )
     return f"{activity.info().namespace}/{run}"

@@ -3,4 +3,5 @@
 import sys
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).parents[1] / "tests"))  # the model server that benchmarks share with the tests
+# The model server that benchmarks share with the tests.
+sys.path.append(str(Path(__file__).parents[1] / "tests"))

@@ -1,9 +1,9 @@
-"""`make bench`: Sennit beside plain asyncio and bare activities, many runs at once, a very large run, and what else has
-a goal. `make bench-peers` times other libraries in the same run.
+"""`make bench`: Sennit beside plain asyncio and bare activities, many runs at once, a very large
+run, and what else has a goal. `make bench-peers` times other libraries in the same run.
 
-Everything is measured in this run, on this machine, on dev servers with their database on disk. `make bench ARGS=page`
-writes the figures into `docs/performance.md`; `ARGS=agents` times agents, `ARGS=programs` programs,
-see these modules. `ARGS="parts ratios"` measures one part alone.
+Everything is measured in this run, on this machine, on dev servers with their database on disk.
+`make bench ARGS=page` writes the figures into `docs/performance.md`; `ARGS=agents` times agents,
+`ARGS=programs` programs, see these modules. `ARGS="parts ratios"` measures one part alone.
 """
 
 import asyncio
@@ -18,7 +18,19 @@ from typing import Any
 
 from temporalio.client import WorkflowFailureError
 
-from benchmarks import board, fanout, hints, hostile, programs, rates, scripts, speculation, step, stream, turns
+from benchmarks import (
+    board,
+    fanout,
+    hints,
+    hostile,
+    programs,
+    rates,
+    scripts,
+    speculation,
+    step,
+    stream,
+    turns,
+)
 from benchmarks.agents import comparison, faults
 from benchmarks.performance import run
 from benchmarks.performance.scale import p95
@@ -43,19 +55,26 @@ async def cancels(built: Stage) -> list[float]:
 
 
 async def answers() -> bool:
-    """Measure how soon a worker polls, a run is cancelled, and a node ends beside hostile scripts."""
+    """Measure how soon a worker polls, a run is cancelled, and a node ends
+    beside hostile scripts.
+    """
     with tempfile.TemporaryDirectory(prefix="sennit-bench-") as place:
         async with stage(Path(place)) as built:
             print(f"worker start to polling: {built.worker_ready:.2f} s (goal < 3)")
             taken = await cancels(built)
-            print(f"cancel: median {statistics.median(taken):.2f} s, p95 {p95(taken):.2f} s (goal < 3)\n")
+            print(
+                f"cancel: median {statistics.median(taken):.2f} s, p95 {p95(taken):.2f} s (goal < "
+                "3)\n"
+            )
             beside = await hostile.measure(built)
     print(hostile.table(beside), end="\n\n")
     return bool(beside["met"])
 
 
 async def main(_: Sequence[str]) -> int:
-    """Run every benchmark of minutes and print the figures; 1 if a goal that is asserted is missed."""
+    """Run every benchmark of minutes and print the figures; 1 if a goal that
+    is asserted is missed.
+    """
     missed = await run.parts([])
     met = await answers() and not missed
     print(step.table(step.measure()), end="\n\n")

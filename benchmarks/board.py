@@ -1,6 +1,7 @@
 """The board alone: how long a workflow task takes to draw it, and how long it is.
 
-Goals: at most 20 ms at 500 nodes; at most 6 KB up to 40 nodes and 24 KB ever, as the web UI sends it.
+Goals: at most 20 ms at 500 nodes; at most 6 KB up to 40 nodes and 24 KB ever,
+as the web UI sends it.
 """
 
 import gc
@@ -27,7 +28,9 @@ def half_run(graph: Graph) -> RunState:
     state = RunState(graph)
     decisions, left = step(state, RunStarted()), len(graph.specs) // 2
     while left and decisions:
-        units = [unit for decision in decisions if isinstance(decision, Start) for unit in decision.units]
+        units = [
+            unit for decision in decisions if isinstance(decision, Start) for unit in decision.units
+        ]
         decisions = []
         for unit in units:
             decisions += step(state, NodeEnded(unit, 1, Outcome(f"{unit:032x}", 100)))
@@ -36,7 +39,9 @@ def half_run(graph: Graph) -> RunState:
 
 
 def measure() -> dict[str, Any]:
-    """Return for each size the milliseconds of the first drawing and of a later one, and its bytes plain and sent."""
+    """Return for each size the milliseconds of the first drawing and of a later one, and
+    its bytes plain and sent.
+    """
     rows = {}
     for size in SIZES:
         graph = layered(size, layers=8)
@@ -62,7 +67,10 @@ def _timed(state: RunState) -> tuple[float, str]:
 def table(found: dict[str, Any]) -> str:
     """Return the figures as text."""
     lines = [
-        f"{'nodes':>8} {'first ms':>9} {'later ms':>9} {'bytes':>7} {'sent':>7}   (500 nodes <= 20 ms, 40 <= 6 KB)"
+        (
+            f"{'nodes':>8} {'first ms':>9} {'later ms':>9} {'bytes':>7} {'sent':>7}   "
+            "(500 nodes <= 20 ms, 40 <= 6 KB)"
+        )
     ]
     lines += [
         f"{size:>8,} {one:>9.1f} {two:>9.1f} {plain:>7,} {full:>7,}"

@@ -1,7 +1,9 @@
-"""`make density`: how much a reader of the source must hold at once, by package, and its densest files.
+"""`make density`: how much a reader of the source must hold at once, by package,
+and its densest files.
 
-A statement is measured by the nodes of its syntax tree, without those of the statements inside it and without
-docstrings. So the figures do not depend on where lines are broken. `tests/test_architecture.py` holds them.
+A statement is measured by the nodes of its syntax tree, without those of the statements inside it
+and without docstrings. So the figures do not depend on where lines are broken.
+`tests/test_architecture.py` holds them.
 """
 
 import ast

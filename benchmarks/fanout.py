@@ -1,8 +1,9 @@
-"""`make bench ARGS=fanout`: one run that starts hundreds of sub-agents, beside plain asyncio and LangGraph with the
-same server.
+"""`make bench ARGS=fanout`: one run that starts hundreds of sub-agents, beside plain asyncio and
+LangGraph with the same server.
 
-Each agent makes five model calls, one after the other: the plan that its planner writes has four. The model server is a
-process of its own that takes as long as a model would. The critical path is five calls, however many agents there are.
+Each agent makes five model calls, one after the other: the plan that its planner writes has four.
+The model server is a process of its own that takes as long as a model would. The critical path is
+five calls, however many agents there are.
 """
 
 import argparse
@@ -36,11 +37,17 @@ WARM = 5
 LANGGRAPH = "LangGraph with Send, in memory, to the critical path"
 GOAL_RATIO, GOAL_CPU, GOAL_EVENTS, GOAL_KILOBYTES = 3.0, 80, 5, 2.0
 SLOTS = 400
-"""Calls that the worker makes at once: with the usual 100, the calls of 300 agents would wait for one another."""
+"""Calls that the worker makes at once: with the usual 100, the calls of 300 agents
+would wait for one another.
+"""
 LONGEST = 900.0
 PLAN = {
     "nodes": [
-        {"id": f"n{place}", "kind": "llm", "prompt": f"Step {place}: $n{place - 1}" if place > 1 else "Step 1"}
+        {
+            "id": f"n{place}",
+            "kind": "llm",
+            "prompt": f"Step {place}: $n{place - 1}" if place > 1 else "Step 1",
+        }
         for place in range(1, CALLS)
     ],
     "answer": f"$n{CALLS - 1}",
@@ -61,7 +68,9 @@ def request(agents: int) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Fan:
-    """What a run took: seconds, processor seconds by process, and the histories of it and of one of its agents."""
+    """What a run took: seconds, processor seconds by process, and the histories of it
+    and of one of its agents.
+    """
 
     agents: int
     seconds: float
@@ -81,7 +90,9 @@ class Fan:
 
     @property
     def millis(self) -> float:
-        """Processor milliseconds of an agent with its calls: those of the workers and of the client."""
+        """Processor milliseconds of an agent with its calls: those of the
+        workers and of the client.
+        """
         return 1000 * (self.cpu["worker"] + self.cpu["client"]) / self.agents
 
 
@@ -91,9 +102,17 @@ def found(fan: Fan) -> Part:
     server = 1000 * fan.cpu["server"] / fan.agents
     rows = [
         ("seconds, to the critical path", figure(fan.ratio), goal_cell(fan.ratio, GOAL_RATIO)),
-        ("plain asyncio, to the critical path", figure(fan.asyncio_seconds / (CALLS * SECONDS)), ""),
+        (
+            "plain asyncio, to the critical path",
+            figure(fan.asyncio_seconds / (CALLS * SECONDS)),
+            "",
+        ),
         (LANGGRAPH, _langgraph_cell(fan), ""),
-        ("ms of processor an agent: workers and client", f"{fan.millis:.0f}", goal_cell(fan.millis, GOAL_CPU)),
+        (
+            "ms of processor an agent: workers and client",
+            f"{fan.millis:.0f}",
+            goal_cell(fan.millis, GOAL_CPU),
+        ),
         ("ms of processor an agent: Temporal", f"{server:.0f}", ""),
         ("events of the run, an agent", f"{events:.1f}", goal_cell(events, GOAL_EVENTS)),
         ("KB of its history, an agent", f"{size:.1f}", goal_cell(size, GOAL_KILOBYTES)),
@@ -116,7 +135,15 @@ async def model_server(place: Path) -> AsyncIterator[str]:
     """Start the model server, and yield its address as OPENAI_BASE_URL has it."""
     rules, port = place / "rules.json", free_port()
     rules.write_text(json.dumps(RULES))
-    command = [sys.executable, "-m", "sennit.testing.models", "--port", str(port), "--rules", str(rules)]
+    command = [
+        sys.executable,
+        "-m",
+        "sennit.testing.models",
+        "--port",
+        str(port),
+        "--rules",
+        str(rules),
+    ]
     command += ["--first-token", str(SECONDS)]
     with (place / "models.log").open("wb") as log:
         server = subprocess.Popen(command, stdout=log, stderr=log)
@@ -141,8 +168,9 @@ async def plain(address: str, agents: int) -> float:
 
 
 async def langgraph(address: str, agents: int) -> float | None:
-    """Return the seconds that LangGraph takes for the same calls: a graph that sends each agent what it is to do, and
-    for each agent a graph of a node a call. It keeps its state in the memory of this process. None if it is not there.
+    """Return the seconds that LangGraph takes for the same calls: a graph that sends each agent
+    what it is to do, and for each agent a graph of a node a call. It keeps its state in the memory
+    of this process. None if it is not there.
     """
     if find_spec("langgraph") is None:
         return None
@@ -152,7 +180,9 @@ async def langgraph(address: str, agents: int) -> float | None:
         compiled = team(partial(ask, client, address), CALLS)
         started = time.perf_counter()
         settings: Any = {"configurable": {"thread_id": "team"}, "max_concurrency": agents}
-        state = await compiled.ainvoke({"topics": [f"topic {place}" for place in range(agents)]}, settings)
+        state = await compiled.ainvoke(
+            {"topics": [f"topic {place}" for place in range(agents)]}, settings
+        )
         seconds = time.perf_counter() - started
     assert len(state["answers"]) == agents, "an agent of LangGraph has not answered"
     return seconds
@@ -189,14 +219,20 @@ async def run(built: Stage, address: str, agents: int) -> Fan:
 
 def _is_server_of(process: psutil.Process, built: Stage) -> bool:
     try:
-        return process.ppid() == os.getpid() and built.address.rpartition(":")[2] in process.cmdline()
+        return (
+            process.ppid() == os.getpid() and built.address.rpartition(":")[2] in process.cmdline()
+        )
     except psutil.Error:
         return False
 
 
 def _spent(processes: Sequence[psutil.Process]) -> float:
     """Return the processor seconds that processes have used, with their children."""
-    times = [each.cpu_times() for top in processes for each in (top, *top.children(recursive=top.pid != os.getpid()))]
+    times = [
+        each.cpu_times()
+        for top in processes
+        for each in (top, *top.children(recursive=top.pid != os.getpid()))
+    ]
     own = [psutil.Process().cpu_times()] if processes[:1] == [psutil.Process()] else times
     return sum(each.user + each.system for each in own)
 
@@ -204,7 +240,9 @@ def _spent(processes: Sequence[psutil.Process]) -> float:
 async def _events(handle: WorkflowHandle[Any, Any]) -> tuple[Counter[str], int]:
     """Return how many events of each type a history has, and its bytes."""
     history = await handle.fetch_history()
-    types = Counter(EventType.Name(event.event_type).removeprefix("EVENT_TYPE_") for event in history.events)
+    types = Counter(
+        EventType.Name(event.event_type).removeprefix("EVENT_TYPE_") for event in history.events
+    )
     return types, sum(event.ByteSize() for event in history.events)
 
 
@@ -212,13 +250,21 @@ async def main(arguments: Sequence[str]) -> int:
     """Measure and print; 1 if a goal is missed."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks fanout")
     parser.add_argument("--agents", type=int, default=AGENTS)
-    parser.add_argument("--slots", type=int, default=SLOTS, help="calls that the worker makes at once")
-    parser.add_argument("--events", action="store_true", help="print the events of the histories by type, too")
+    parser.add_argument(
+        "--slots", type=int, default=SLOTS, help="calls that the worker makes at once"
+    )
+    parser.add_argument(
+        "--events", action="store_true", help="print the events of the histories by type, too"
+    )
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="sennit-bench-") as folder:
         place = Path(folder)
         async with model_server(place) as address:
-            env = {"OPENAI_BASE_URL": address, "OPENAI_API_KEY": "any", "SENNIT_SLOTS": str(options.slots)}
+            env = {
+                "OPENAI_BASE_URL": address,
+                "OPENAI_API_KEY": "any",
+                "SENNIT_SLOTS": str(options.slots),
+            }
             async with stage(place, **env) as built:
                 await built.timed(**request(WARM), model="openai:test-model")
                 fan = await run(built, address, options.agents)

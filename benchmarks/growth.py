@@ -1,4 +1,6 @@
-"""What a run leaves behind: events and bytes of its histories, and how far its worker processes grow."""
+"""What a run leaves behind: events and bytes of its histories, and how far its
+worker processes grow.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
@@ -29,14 +31,19 @@ async def histories(client: Client, handle: WorkflowHandle[Any, Any]) -> Histori
         events += len(history.events)
         size += sum(event.ByteSize() for event in history.events)
         runs += 1
-        run = history.events[0].workflow_execution_started_event_attributes.continued_execution_run_id or None
+        run = (
+            history.events[0].workflow_execution_started_event_attributes.continued_execution_run_id
+            or None
+        )
     return Histories(events, size, runs)
 
 
 async def growth(
     tops: Mapping[str, Sequence[psutil.Process]], work: Awaitable[Value]
 ) -> tuple[Value, dict[str, tuple[float, float]]]:
-    """Return what the work returns, and for each role the MB of memory before it and at most during it."""
+    """Return what the work returns, and for each role the MB of memory before it
+    and at most during it.
+    """
     before = _memory(tops)
     most = dict(before)
     going = asyncio.ensure_future(work)
@@ -48,7 +55,10 @@ async def growth(
 
 def _memory(tops: Mapping[str, Sequence[psutil.Process]]) -> dict[str, float]:
     """Return the resident MB of the processes of each role, with their children."""
-    found = {role: [each for top in tree for each in (top, *top.children())] for role, tree in tops.items()}
+    found = {
+        role: [each for top in tree for each in (top, *top.children())]
+        for role, tree in tops.items()
+    }
     return {role: sum(map(_resident, processes)) / 1e6 for role, processes in found.items()}
 
 

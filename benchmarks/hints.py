@@ -1,11 +1,13 @@
-"""What hints from earlier runs bring to planners: width and critical path of their plans on the dataset questions.
+"""What hints from earlier runs bring to planners: width and critical path of their plans on
+the dataset questions.
 
-Each question is planned by a planner that has seen the runs of all others. Two scripted planners are compared, each
-with and without hints. The first one writes the plan of the dataset: each call waits for what it refers to. The second
-one is cautious: each call waits for the call before it as well. With hints it takes the edges of a plan that calls the
-same tools in the same order, if it is shown one, and else leaves an edge out where the hints say that its tool used
-nothing of what that tool gave. Whether a model does so is not measured here; this is what it could win. A critical path
-counts calls.
+Each question is planned by a planner that has seen the runs of all others. Two scripted planners
+are compared, each with and without hints. The first one writes the plan of the dataset: each call
+waits for what it refers to. The second one is cautious: each call waits for the call before it as
+well. With hints it takes the edges of a plan that calls the same tools in the same order, if it
+is shown one, and else leaves an edge out where the hints say that its tool used nothing of what
+that tool gave. Whether a model does so is not measured here; this is what it could win. A
+critical path counts calls.
 """
 
 import re
@@ -34,15 +36,24 @@ def catalogue() -> list[dict[str, Any]]:
 
 
 def trajectory(question: Question) -> Trajectory:
-    """Return the run of a question whose calls start as soon as they can, and take one second each."""
-    keys, depth = keys_of(catalogue()), depths({call.number: call.needs for call in question.planned})
+    """Return the run of a question whose calls start as soon as they can,
+    and take one second each.
+    """
+    keys, depth = (
+        keys_of(catalogue()),
+        depths({call.number: call.needs for call in question.planned}),
+    )
     place = {call.number: number for number, call in enumerate(_by_start(question.planned, depth))}
     calls = []
     for call in _by_start(question.planned, depth):
         began = 1000 * (depth[call.number] - 1)
         uses = tuple(sorted(place[need] for need in call.needs))
         version = keys[call.tool].partition("@")[2]
-        calls.append(NotedCall(name=call.tool, kind="tool", version=version, began=began, millis=1000, uses=uses))
+        calls.append(
+            NotedCall(
+                name=call.tool, kind="tool", version=version, began=began, millis=1000, uses=uses
+            )
+        )
     lines = []
     for number, call in enumerate(question.planned, 1):
         named = "".join(f" ${need}" for need in call.needs)
@@ -70,7 +81,9 @@ def depths(edges: Edges) -> dict[int, int]:
 
 
 def cautious(question: Question, told: str) -> dict[int, list[int]]:
-    """Return the edges of a planner that has each call wait for the one before, but where it was told better."""
+    """Return the edges of a planner that has each call wait for the one before, but
+    where it was told better.
+    """
     unused = {(first, second) for second, first in _UNUSED.findall(told)}
     example = shown_plan(question, told)
     edges: dict[int, list[int]] = {}
@@ -87,7 +100,9 @@ def cautious(question: Question, told: str) -> dict[int, list[int]]:
 
 
 def shown_plan(question: Question, told: str) -> list[list[int]] | None:
-    """Return to which lines each line of the first plan refers that calls the same tools in the same order."""
+    """Return to which lines each line of the first plan refers that calls the same
+    tools in the same order.
+    """
     wanted = [call.tool for call in question.planned]
     for plan in re.split(r"^Plan .*$", told, flags=re.MULTILINE)[1:]:
         lines = _LINE.findall(plan)

@@ -1,4 +1,5 @@
-"""What a hostile script takes from others: how long a node of another run takes beside each of the corpus.
+"""What a hostile script takes from others: how long a node of another run takes
+beside each of the corpus.
 
 Goal: at most twice its time, and 0.5 s more.
 """
@@ -29,7 +30,8 @@ async def measure(built: Stage) -> dict[str, Any]:
     alone = statistics.median([(await built.timed(_nap()))[0] for _ in range(REPEATS)])
     beside: dict[str, float] = {}
     for name, hostile in HOSTILE.items():
-        script = hostile.script.encode(errors="replace").decode()  # of surrogates no request can be made
+        # Of surrogates no request can be made.
+        script = hostile.script.encode(errors="replace").decode()
         program = {"id": "main", "kind": "program", "script": script}
         run = await built.start({"nodes": [program], "answer": "$main"}, on_failure="fail")
         try:
@@ -44,5 +46,10 @@ async def measure(built: Stage) -> dict[str, Any]:
 def table(found: dict[str, Any]) -> str:
     """Return the figures as text: those of the scripts that take the most."""
     worst = sorted(found["beside"].items(), key=lambda each: -each[1])[:5]
-    lines = [f"a node of another run: {found['alone']:.2f} s alone (goal <= {found['most']:.2f} s beside each script)"]
+    lines = [
+        (
+            f"a node of another run: {found['alone']:.2f} s alone (goal <= {found['most']:.2f} s "
+            "beside each script)"
+        )
+    ]
     return "\n".join([*lines, *(f"{seconds:8.2f} s beside {name}" for name, seconds in worst)])

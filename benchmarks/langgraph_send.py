@@ -1,4 +1,6 @@
-"""Agents in LangGraph: a graph that sends each its topic, and for each a graph with a node for each of its calls."""
+"""Agents in LangGraph: a graph that sends each its topic, and for each a graph with a node
+for each of its calls.
+"""
 
 import operator
 from collections.abc import Awaitable, Callable
@@ -26,7 +28,9 @@ class Team(TypedDict):
 
 
 def team(ask: Ask, calls: int) -> Any:
-    """Return a graph that answers all topics at once, each with so many calls one after the other."""
+    """Return a graph that answers all topics at once, each with so many
+    calls one after the other.
+    """
 
     async def call(state: Agent) -> dict[str, list[str]]:
         del state

@@ -41,7 +41,9 @@ async def site() -> AsyncIterator[Site]:
 
 
 def processor_seconds(top: psutil.Process) -> float:
-    """Return the processor seconds of a process and its children, those included that have ended."""
+    """Return the processor seconds of a process and its children, those
+    included that have ended.
+    """
     used = sum(top.cpu_times()[:4])
     for child in top.children(recursive=True):
         with suppress(psutil.NoSuchProcess):  # what it used is then its parent's

@@ -1,5 +1,5 @@
-"""`make bench ARGS=programs`: shapes as programs, as plans, and as the same scripts in asyncio alone; and programs of
-very many calls.
+"""`make bench ARGS=programs`: shapes as programs, as plans, and as the same scripts in asyncio
+alone; and programs of very many calls.
 """
 
 import os
@@ -20,7 +20,9 @@ LAYERS = 10
 
 
 class Row(NamedTuple):
-    """A shape, the script that has it, the tool that it calls, and how much longer than asyncio a run may take."""
+    """A shape, the script that has it, the tool that it calls, and how much longer than
+    asyncio a run may take.
+    """
 
     shape: Shape
     script: str
@@ -38,7 +40,9 @@ ROWS = (
     Row(tree(16, 0.3), "tree", "nap_200"),
 )
 MANY = {"chain": (0.0, 3.0), "side": (0.05, 2.0), "tasks": (0.0, 0.0)}
-"""Programs of very many calls: how long each takes, and all 1,000 may take, in seconds; 0 for no goal."""
+"""Programs of very many calls: how long each takes, and all 1,000 may take, in
+seconds; 0 for no goal.
+"""
 SCRIPTS = {
     "chain": """
 async def main(latency: list[float]):
@@ -128,7 +132,12 @@ async def pipeline(items, *stages):
 def program(row: str, latency: tuple[float, ...], tool: str) -> dict[str, Any]:
     """Return a plan whose only node is the program."""
     script = SCRIPTS[row].replace("nap(", f"{tool}(").replace("nap,", f"{tool},")
-    node = {"id": "main", "kind": "program", "script": script, "arguments": {"latency": list(latency)}}
+    node = {
+        "id": "main",
+        "kind": "program",
+        "script": script,
+        "arguments": {"latency": list(latency)},
+    }
     return {"nodes": [node], "answer": "$main"}
 
 
@@ -143,7 +152,9 @@ async def plainly(row: str, latency: tuple[float, ...]) -> float:
 
 
 async def _beside(built: Stage, row: Row) -> bool:
-    """Print a shape as a script in asyncio, as a plan and as a program; return whether the program meets its goal."""
+    """Print a shape as a script in asyncio, as a plan and as a program; return whether the
+    program meets its goal.
+    """
     plain, plans, programs = [], [], []
     shape = row.shape
     for _ in range(REPEATS):
@@ -153,7 +164,8 @@ async def _beside(built: Stage, row: Row) -> bool:
     alone, plan, script = map(statistics.median, (plain, plans, programs))
     goal = f"  goal {row.goal:4.2f}" if row.goal else ""
     print(
-        f"{shape.name:<26} {row.script:<9} asyncio {alone:6.3f} s  plan {plan:6.3f} s  program {script:6.3f} s"
+        f"{shape.name:<26} {row.script:<9} asyncio {alone:6.3f} s  plan {plan:6.3f} s  program "
+        f"{script:6.3f} s"
         f"  program/asyncio {script / alone:6.3f}{goal}",
         flush=True,
     )
@@ -165,12 +177,22 @@ async def _many(built: Site, name: str, count: int) -> bool:
     runs, (latency, goal) = Stage(built.client, built.place), MANY[name]
     alone = await plainly(name, (latency,) * count)
     await runs.timed(program(name, (latency,) * 20, "nap_50"))
-    measured = {role: built.processes[role] for role in ("workflow", "tools")}  # those that advance programs
-    (seconds, handle), grown = await growth(measured, runs.timed(program(name, (latency,) * count, "nap_50")))
+    # Those that advance programs.
+    measured = {role: built.processes[role] for role in ("workflow", "tools")}
+    (seconds, handle), grown = await growth(
+        measured, runs.timed(program(name, (latency,) * count, "nap_50"))
+    )
     left = await histories(built.client, handle)
-    each = f"{seconds / count * 1000:6.1f} ms  {left.events / count:5.1f} events  {left.size / count:6.0f} bytes"
-    memory = "  ".join(f"{role} {before:.0f} +{most - before:.0f} MB" for role, (before, most) in grown.items())
-    said = f"{name} of {count:>5,} calls: {seconds:7.1f} s (asyncio {alone:.2f} s) in {left.runs} runs"
+    each = (
+        f"{seconds / count * 1000:6.1f} ms  {left.events / count:5.1f} events  "
+        f"{left.size / count:6.0f} bytes"
+    )
+    memory = "  ".join(
+        f"{role} {before:.0f} +{most - before:.0f} MB" for role, (before, most) in grown.items()
+    )
+    said = (
+        f"{name} of {count:>5,} calls: {seconds:7.1f} s (asyncio {alone:.2f} s) in {left.runs} runs"
+    )
     print(f"{said}; a call: {each};  {memory}", flush=True)
     return not goal or count != 1000 or seconds <= goal
 

@@ -1,10 +1,11 @@
 """`make bench ARGS=rates`: how much of a model server's rate a run uses, as ratios within one run.
 
-A real HTTP server takes 10 calls a second with bursts of 10, and refuses the rest with 429, with and without
-Retry-After. A map makes 100 calls of 0.5 s through one worker and through three, beside plain asyncio whose calls back
-off as those of the usual SDKs do. `ideal` is the least time in which the server takes so many calls. Further rows hold
-Sennit to a rate that is declared in SENNIT_RATES or by `sennit setup --rates`, on a server without a limit, and send
-200 items to a server that takes 5 calls at once.
+A real HTTP server takes 10 calls a second with bursts of 10, and refuses the rest with 429, with
+and without Retry-After. A map makes 100 calls of 0.5 s through one worker and through three,
+beside plain asyncio whose calls back off as those of the usual SDKs do. `ideal` is the least time
+in which the server takes so many calls. Further rows hold Sennit to a rate that is declared in
+SENNIT_RATES or by `sennit setup --rates`, on a server without a limit, and send 200 items to a
+server that takes 5 calls at once.
 """
 
 import argparse
@@ -32,16 +33,26 @@ CALLS, SECONDS = 100, 0.5
 PER_SECOND, BURST = 10.0, 10
 ITEMS, AT_ONCE = 200, 5
 DECLARED, DECLARED_CALLS = 1_200, 400
-"""Calls a minute. Temporal divides the rate of a queue among its partitions, so a few calls say little of it."""
+"""Calls a minute. Temporal divides the rate of a queue among its partitions, so a few
+calls say little of it.
+"""
 IDEAL = (CALLS - BURST) / PER_SECOND + SECONDS
 DONE = Reply("done", first_token=SECONDS)
-HINTED_GOAL, UNHINTED_GOAL, REQUESTS_GOAL, ITEM_REQUESTS_GOAL, DECLARED_GOAL = 1.3, 1.6, 1.2, 3.0, 0.95
+HINTED_GOAL, UNHINTED_GOAL, REQUESTS_GOAL, ITEM_REQUESTS_GOAL, DECLARED_GOAL = (
+    1.3,
+    1.6,
+    1.2,
+    3.0,
+    0.95,
+)
 ROWS = ("asyncio", "limited", "declared", "setup", "at once")
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One measurement: its seconds as a multiple of `ideal`, and how many requests the server got for the calls."""
+    """One measurement: its seconds as a multiple of `ideal`, and how many requests the
+    server got for the calls.
+    """
 
     name: str
     seconds: float
@@ -53,13 +64,18 @@ class Row:
 
     @property
     def is_met(self) -> bool:
-        return self.seconds <= self.goal * self.ideal and self.requests <= self.requests_goal * self.calls
+        return (
+            self.seconds <= self.goal * self.ideal
+            and self.requests <= self.requests_goal * self.calls
+        )
 
     def __str__(self) -> str:
         times, requests = self.seconds / self.ideal, self.requests / self.calls
         mark = "" if self.is_met else "   missed"
         figures = f"{times:>8.2f} x ideal (goal {self.goal:.2f}){requests:>8.2f} requests a call"
-        return f"{self.name:<46}{figures} (goal {self.requests_goal:.1f}){self.seconds:>8.1f} s{mark}"
+        return (
+            f"{self.name:<46}{figures} (goal {self.requests_goal:.1f}){self.seconds:>8.1f} s{mark}"
+        )
 
 
 def plan(calls: int) -> dict[str, Any]:
@@ -67,7 +83,10 @@ def plan(calls: int) -> dict[str, Any]:
     do = {"kind": "llm", "prompt": "say done for $item"}
     items = {"id": "m", "kind": "map", "over": "$input.items", "max_items": calls, "do": do}
     declared = {"items": {"type": "array"}}
-    return {"plan": {"inputs": declared, "nodes": [items], "answer": "$m"}, "inputs": {"items": list(range(calls))}}
+    return {
+        "plan": {"inputs": declared, "nodes": [items], "answer": "$m"},
+        "inputs": {"items": list(range(calls))},
+    }
 
 
 @asynccontextmanager
@@ -88,7 +107,9 @@ async def workers(server: ModelServer, count: int, **env: str) -> AsyncIterator[
 
 
 async def timed(built: Stage, calls: int) -> float:
-    """Return the seconds that a run takes from its first call to its end, as the ideal time counts them."""
+    """Return the seconds that a run takes from its first call to its end, as the
+    ideal time counts them.
+    """
     request = plan(calls)
     seconds, handle = await built.timed(request.pop("plan"), **request)
     report = await handle.result()
@@ -108,7 +129,9 @@ async def overhead(built: Stage, server: ModelServer) -> None:
 
 
 async def asyncio_row(server: ModelServer, *, hint: bool) -> Row:
-    """Make the calls from plain asyncio, each with its own exponential backoff from 0.5 s to 8 s."""
+    """Make the calls from plain asyncio, each with its own exponential
+    backoff from 0.5 s to 8 s.
+    """
     limit = CallRate(DONE, PER_SECOND, BURST, hint=hint)
     server.rules.clear()
     server.on("", limit)
@@ -146,7 +169,9 @@ async def limited_row(server: ModelServer, *, count: int, hint: bool) -> Row:
 
 
 async def declared_row(server: ModelServer, *, by_setup: bool) -> Row:
-    """Make the calls at a declared rate, on a server without a limit. The ideal time is that of the rate."""
+    """Make the calls at a declared rate, on a server without a limit. The ideal
+    time is that of the rate.
+    """
     env = {} if by_setup else {"SENNIT_RATES": f"openai={DECLARED}"}
     async with workers(server, 1, **env) as built:
         if by_setup:
@@ -160,7 +185,8 @@ async def declared_row(server: ModelServer, *, by_setup: bool) -> Row:
 
         server.on("", reply)
         await timed(built, DECLARED_CALLS)
-    # The rate alone: what a run takes before its first call and after its last one is not the rate's.
+    # The rate alone: what a run takes before its first call and after its last
+    # one is not the rate's.
     seconds = began[-1] - began[0]
     name = f"declared by {'setup --rates' if by_setup else 'SENNIT_RATES'}"
     ideal = (DECLARED_CALLS - 1) / (DECLARED / 60)
@@ -176,11 +202,22 @@ async def at_once_row(server: ModelServer) -> Row:
         seconds = await timed(built, ITEMS)
     ideal = ITEMS / AT_ONCE * SECONDS
     name = f"{ITEMS} items, {AT_ONCE} at once"
-    return Row(name, seconds, ideal, ITEMS, limit.taken + limit.refused, float("inf"), ITEM_REQUESTS_GOAL)
+    return Row(
+        name, seconds, ideal, ITEMS, limit.taken + limit.refused, float("inf"), ITEM_REQUESTS_GOAL
+    )
 
 
 async def _set_up(built: Stage) -> None:
-    command = [sys.executable, "-m", "sennit", "setup", "--rates", f"openai={DECLARED}", "--address", built.address]
+    command = [
+        sys.executable,
+        "-m",
+        "sennit",
+        "setup",
+        "--rates",
+        f"openai={DECLARED}",
+        "--address",
+        built.address,
+    ]
     process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.DEVNULL)
     if await process.wait():
         raise RuntimeError("`sennit setup --rates` has failed")
@@ -197,7 +234,11 @@ async def main(arguments: Sequence[str]) -> int:
     chosen = parser.parse_args(arguments).rows or ROWS
     made: dict[str, list[Callable[[ModelServer], Coroutine[Any, Any, Row]]]] = {
         "asyncio": [partial(asyncio_row, hint=hint) for hint in (True, False)],
-        "limited": [partial(limited_row, count=count, hint=hint) for hint in (True, False) for count in (1, 3)],
+        "limited": [
+            partial(limited_row, count=count, hint=hint)
+            for hint in (True, False)
+            for count in (1, 3)
+        ],
         "declared": [partial(declared_row, by_setup=False)],
         "setup": [partial(declared_row, by_setup=True)],
         "at once": [at_once_row],

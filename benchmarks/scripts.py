@@ -1,7 +1,7 @@
 """What the processes of scripts take, without a server: `make bench ARGS=scripts`.
 
-A script starts, goes on where it waits, and goes on in another process, which is told again what has ended before. Its
-computing is compared with the same code here.
+A script starts, goes on where it waits, and goes on in another process, which is told again what
+has ended before. Its computing is compared with the same code here.
 """
 
 import os
@@ -63,7 +63,9 @@ def leave_open(_: Call) -> None:
 
 
 async def timed(work: Awaitable[Advance]) -> tuple[float, Advance]:
-    """Return how long an advance takes, and how far it came. Raises RuntimeError for a script that has failed."""
+    """Return how long an advance takes, and how far it came. Raises RuntimeError for a
+    script that has failed.
+    """
     began = time.perf_counter()
     advance = await work
     taken = time.perf_counter() - began
@@ -84,7 +86,9 @@ async def step(interpreter: Interpreter, before: Advance) -> tuple[float, Advanc
 
 
 async def cold_step(calls: int) -> tuple[float, list[float]]:
-    """Return the seconds of a step in a new process after so many calls, and of each step before it."""
+    """Return the seconds of a step in a new process after so many calls, and
+    of each step before it.
+    """
     interpreter = Interpreter()
     interpreter.warm_up()
     steps = []
@@ -126,7 +130,9 @@ async def figures() -> list[Figure]:
     async with interpreter:
         starts = [(await begin(interpreter, 1))[0] for _ in range(STARTS)]
         found.append(Figure("start of a script", 1000 * statistics.median(starts), "ms"))
-        found.append(Figure("computing, to the same code here", await computing(interpreter), "times"))
+        found.append(
+            Figure("computing, to the same code here", await computing(interpreter), "times")
+        )
 
     interpreter = Interpreter()
     interpreter.warm_up()

@@ -1,4 +1,6 @@
-"""`make sizes`: how large the tree is, by package and folder, and its longest files and functions."""
+"""`make sizes`: how large the tree is, by package and folder, and its
+longest files and functions.
+"""
 
 import ast
 from collections.abc import Iterator
@@ -10,7 +12,9 @@ SHOWN = 5
 
 
 def python_files(*folders: str) -> list[Path]:
-    """Return the Python files below these folders, in order; those behind the links of `sennit` count once."""
+    """Return the Python files below these folders, in order; those behind the links
+    of `sennit` count once.
+    """
     return sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py"))
 
 
@@ -41,7 +45,8 @@ def main() -> None:
         print(f"{folder.relative_to(ROOT).as_posix():36} {lines_of(paths):7,} {len(paths):6}")
     lengths = sorted(length for length, _ in functions_of(source))
     print(
-        f"\nfunctions: median {lengths[len(lengths) // 2]}, p90 {lengths[len(lengths) * 9 // 10]} lines; the longest:"
+        f"\nfunctions: median {lengths[len(lengths) // 2]}, p90 {lengths[len(lengths) * 9 // 10]} "
+        "lines; the longest:"
     )
     for length, place in sorted(functions_of(source), reverse=True)[:SHOWN]:
         print(f"{length:5}  {place}")

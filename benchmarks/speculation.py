@@ -1,11 +1,14 @@
-"""`make bench ARGS=speculation`: what calls save that are made before a model asks for them, or a person decides.
+"""`make bench ARGS=speculation`: what calls save that are made before a model asks for
+them, or a person decides.
 
-Agents call the same tools in the same order, each with what the one before has returned. That is learned from runs of
-one seed, in which one call in five is another one; then agents of another seed run, in which so many calls follow the
-pattern as the recall says. A turn of the model takes 1.5 s, and a call 0.5 to 3 s. Both kinds of agents run side by
-side, and each is compared with itself. `ARGS="speculation 40"` runs so many agents for each recall.
+Agents call the same tools in the same order, each with what the one before has returned. That is
+learned from runs of one seed, in which one call in five is another one; then agents of another seed
+run, in which so many calls follow the pattern as the recall says. A turn of the model takes 1.5 s,
+and a call 0.5 to 3 s. Both kinds of agents run side by side, and each is compared with itself.
+`ARGS="speculation 40"` runs so many agents for each recall.
 
-Another model asks for four calls in one reply, which takes 6 s to come. The first call is the slow one.
+Another model asks for four calls in one reply, which takes 6 s to come. The
+first call is the slow one.
 """
 
 import asyncio
@@ -87,7 +90,9 @@ async def learn(state: Path, namespace: str) -> None:
 
 
 def play(server: ModelServer) -> None:
-    """Have the model ask for one call after the other, mostly with what the one before has returned."""
+    """Have the model ask for one call after the other, mostly with what the
+    one before has returned.
+    """
 
     def reply(asked: Asked) -> Reply:
         found = _AGENT.search(asked.text)
@@ -112,7 +117,9 @@ def play(server: ModelServer) -> None:
 async def agent(built: Stage, number: int, recall: float) -> Outcome:
     """Run one agent with and without speculation, side by side."""
     prompt = f"agent {number} of recall {round(100 * recall)}"
-    plan = {"nodes": [{"id": "m", "kind": "llm", "prompt": prompt, "tools": _TOOLS, "max_turns": 10}]}
+    plan = {
+        "nodes": [{"id": "m", "kind": "llm", "prompt": prompt, "tools": _TOOLS, "max_turns": 10}]
+    }
     plain, eager = await asyncio.gather(
         built.timed(plan, speculate="off"),
         built.timed(plan, speculate="on"),
@@ -126,7 +133,9 @@ async def behind_a_gate(built: Stage, *, speculate: str) -> float:
     yes = {"ref": "$g", "op": "eq", "value": "yes"}
     nodes: list[dict[str, Any]] = [{"id": "g", "kind": "gate", "question": "Which?"}]
     for name, when in (("y", yes), ("n", {"not": yes})):
-        nodes.append({"id": name, "kind": "tool", "tool": "think", "args": {"place": name}, "when": when})
+        nodes.append(
+            {"id": name, "kind": "tool", "tool": "think", "args": {"place": name}, "when": when}
+        )
     handle = await built.start({"nodes": nodes, "answer": {"y": "$y"}}, speculate=speculate)
     await asyncio.sleep(GATE)
     began = time.perf_counter()
@@ -143,7 +152,9 @@ async def in_one_reply(built: Stage, *, speculate: str) -> float:
 
 
 def bound(number: int, recall: float) -> float:
-    """Return how much less time an agent may take at best: every expected call is made at once, and costs nothing."""
+    """Return how much less time an agent may take at best: every expected call is made at
+    once, and costs nothing.
+    """
     place, whole, saved = f"place-{number}", TURN * (len(_TOOLS) + 1), 0.0
     for count in range(len(_TOOLS)):
         follows = count > 0 and Random(f"{number}/{recall}/{count}").random() < recall
@@ -161,25 +172,40 @@ async def main(arguments: Sequence[str]) -> int:
     count = int(arguments[0]) if arguments else AGENTS
     with tempfile.TemporaryDirectory(prefix="sennit-bench-") as place:
         async with model_server() as server:
-            where = {"OPENAI_BASE_URL": server.openai_url, "OPENAI_API_KEY": "any", "SENNIT_MODEL": "openai"}
+            where = {
+                "OPENAI_BASE_URL": server.openai_url,
+                "OPENAI_API_KEY": "any",
+                "SENNIT_MODEL": "openai",
+            }
             async with stage(Path(place), **where) as built:
                 await learn(Path(place), built.client.namespace)
                 play(server)
-                both = asyncio.gather(*(behind_a_gate(built, speculate=choice) for choice in ("off", "on")))
+                both = asyncio.gather(
+                    *(behind_a_gate(built, speculate=choice) for choice in ("off", "on"))
+                )
                 agents = {
-                    recall: asyncio.gather(*(agent(built, number, recall) for number in range(count)))
+                    recall: asyncio.gather(
+                        *(agent(built, number, recall) for number in range(count))
+                    )
                     for recall in GOALS
                 }
                 outcomes = {recall: await running for recall, running in agents.items()}
                 behind = await both
-                reply = await asyncio.gather(*(in_one_reply(built, speculate=choice) for choice in ("off", "on")))
+                reply = await asyncio.gather(
+                    *(in_one_reply(built, speculate=choice) for choice in ("off", "on"))
+                )
     return report(outcomes, *behind) | report_reply(*reply)
 
 
 def report_reply(plain: float, eager: float) -> int:
-    """Print what is saved by calls that begin while their reply comes; 1 if it is less than the slow call's time."""
+    """Print what is saved by calls that begin while their reply comes; 1 if it is less
+    than the slow call's time.
+    """
     most = IN_ONE_REPLY[0] - IN_ONE_REPLY[-1]
-    print(f"calls of one reply: {plain:.2f} s without, {eager:.2f} s with speculation (at most {most:.1f} s less)")
+    print(
+        f"calls of one reply: {plain:.2f} s without, {eager:.2f} s with speculation (at most "
+        f"{most:.1f} s less)"
+    )
     return int(plain - eager < 0.9 * most)
 
 
@@ -190,13 +216,22 @@ def report(outcomes: dict[float, list[Outcome]], plain: float, eager: float) -> 
         change = statistics.median(outcome.change for outcome in found)
         best = statistics.median(bound(number, recall) for number in range(len(found)))
         seconds = statistics.median(outcome.plain for outcome in found)
-        hits, wasted = sum(outcome.hits for outcome in found), sum(outcome.wasted for outcome in found)
-        shown = f"recall {recall:.0%}: {change:+.0%} of {seconds:.1f} s (goal {GOALS[recall]:+.0%}, bound {best:+.0%})"
+        hits, wasted = (
+            sum(outcome.hits for outcome in found),
+            sum(outcome.wasted for outcome in found),
+        )
+        shown = (
+            f"recall {recall:.0%}: {change:+.0%} of {seconds:.1f} s (goal {GOALS[recall]:+.0%}, "
+            f"bound {best:+.0%})"
+        )
         print(f"{shown}; {hits} hits, {wasted} wasted")
         missed += change > GOALS[recall]
         if recall == 0.5 and hits:
             print(f"waste at a recall of 50%: {wasted / hits:.2f} of a call per hit (goal {WASTE})")
             missed += wasted / hits > WASTE
-    print(f"a branch behind a gate: {plain:.2f} s after the answer without, {eager:.2f} s with speculation")
+    print(
+        f"a branch behind a gate: {plain:.2f} s after the answer without, {eager:.2f} s with "
+        "speculation"
+    )
     missed += plain - eager < 0.9 * 3.0
     return int(missed > 0)

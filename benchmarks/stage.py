@@ -1,4 +1,6 @@
-"""What benchmarks run on: a dev server of their own with its database on disk, and real worker processes."""
+"""What benchmarks run on: a dev server of their own with its database on disk, and
+real worker processes.
+"""
 
 import asyncio
 import os
@@ -42,8 +44,12 @@ class Stage:
             "AgentRun", {"plan": plan, **fields}, id=name, task_queue=queues.WORKFLOW
         )
 
-    async def timed(self, plan: dict[str, Any], **fields: Any) -> tuple[float, WorkflowHandle[Any, Any]]:
-        """Return the seconds from start to result in the client. Raises RuntimeError if the run is not done."""
+    async def timed(
+        self, plan: dict[str, Any], **fields: Any
+    ) -> tuple[float, WorkflowHandle[Any, Any]]:
+        """Return the seconds from start to result in the client. Raises RuntimeError
+        if the run is not done.
+        """
         started = time.perf_counter()
         handle = await self.start(plan, **fields)
         report = await handle.result()
@@ -84,7 +90,8 @@ async def start_worker(
     """Start `python -m sennit.workers ROLE`; returns it with the seconds it took to poll."""
     port = free_port()
     path = place / f"{role}-{port}.log"
-    env = {**os.environ, "TEMPORAL_ADDRESS": address, "SENNIT_STATE": str(place), "SENNIT_DOCS_ROOTS": "/",
+    env = {**os.environ, "TEMPORAL_ADDRESS": address, "SENNIT_STATE": str(place),
+    "SENNIT_DOCS_ROOTS": "/",
            "SENNIT_TOOLS": "benchmarks.tools", "SENNIT_TOOLS_PATH": str(Path(__file__).parents[1]),
            "SENNIT_HEALTH_PORT": f"127.0.0.1:{port}", **more}  # fmt: skip
     await create_store(env)

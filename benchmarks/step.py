@@ -1,7 +1,9 @@
-"""The scheduler alone: events a second, and whether an event costs the same in a large plan as in a small one: in a
-plan in layers, where all nodes want one lock, and where a budget lets few calls through at once.
+"""The scheduler alone: events a second, and whether an event costs the same in a large plan as
+in a small one: in a plan in layers, where all nodes want one lock, and where a budget lets few
+calls through at once.
 
-Goals: at least 50,000 events a second in layers, and at most 1.5 times the time per event at 10,000 nodes as at 1,000.
+Goals: at least 50,000 events a second in layers, and at most 1.5 times the time per event at
+10,000 nodes as at 1,000.
 """
 
 import gc
@@ -26,14 +28,18 @@ GOAL_RATIO = 1.5
 
 
 def layered(count: int, *, layers: int = LAYERS, seed: int = 7) -> Graph:
-    """A random graph in layers; each node needs one to three of the layer before. The answer is the last node."""
+    """A random graph in layers; each node needs one to three of the layer before. The
+    answer is the last node.
+    """
     numbers = random.Random(seed)
     width = count // layers
     specs = []
     for index in range(count):
         layer = min(index // width, layers - 1)
         above = range((layer - 1) * width, layer * width)
-        needs = sorted({numbers.choice(above) for _ in range(numbers.randint(1, 3))}) if layer else []
+        needs = (
+            sorted({numbers.choice(above) for _ in range(numbers.randint(1, 3))}) if layer else []
+        )
         specs.append(NodeSpec(f"n{index}", "tool", needs=needs, rank=layers - layer))
     return Graph(ExecutionPlan(specs, [count - 1]))
 
@@ -51,7 +57,9 @@ def calls(count: int) -> Graph:
 
 
 def run(graph: Graph, window: int = 100, limits: dict[str, int] | None = None) -> float:
-    """Run a plan in which every call succeeds at once; return the seconds spent in `step` per event."""
+    """Run a plan in which every call succeeds at once; return the seconds
+    spent in `step` per event.
+    """
     state = RunState(graph, window=window)
     state.budget = Budget(limits) if limits else None
     outcomes = [Outcome(f"{index:032x}", 100) for index in range(len(graph.specs))]
@@ -76,7 +84,9 @@ def _take(running: deque[int], decisions: list[Decision]) -> None:
 
 
 def measure() -> dict[str, Any]:
-    """Return events a second by shape and size, the best of several repeats, and the ratio of the times per event."""
+    """Return events a second by shape and size, the best of several repeats, and the ratio
+    of the times per event.
+    """
     shapes = {
         "layers": Shape(layered),
         "one lock": Shape(locked),
@@ -96,7 +106,9 @@ class Shape(NamedTuple):
 
 
 class Speed(NamedTuple):
-    """Events a second by the number of nodes, and how much longer an event takes in the largest plan."""
+    """Events a second by the number of nodes, and how much longer an event
+    takes in the largest plan.
+    """
 
     rates: dict[int, int]
     ratio: float
@@ -120,7 +132,9 @@ def _measured(shape: Shape) -> Speed:
 def table(found: dict[str, Any]) -> str:
     """Return the figures as text."""
     sizes = " ".join(f"{size:>8,}" for size in SIZES)
-    lines = [f"{'events/s, nodes':<16} {sizes}   time per event, large to small (goal <= {GOAL_RATIO})"]
+    lines = [
+        f"{'events/s, nodes':<16} {sizes}   time per event, large to small (goal <= {GOAL_RATIO})"
+    ]
     for name, speed in found["shapes"].items():
         rates = " ".join(f"{rate:>8,}" for rate in speed.rates.values())
         goal = f"   (goal >= {GOAL_RATE:,})" if name == "layers" else ""

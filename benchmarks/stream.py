@@ -1,4 +1,6 @@
-"""`make bench ARGS=stream`: how soon a client has the first token of a model, and what a piece of a stream costs."""
+"""`make bench ARGS=stream`: how soon a client has the first token of a model, and what a
+piece of a stream costs.
+"""
 
 import asyncio
 import json
@@ -35,7 +37,9 @@ STORY = "".join(f"The river has {number} bends. " for number in range(30))
 
 
 async def first_token_ms(built: Stage, server: ModelServer) -> list[float]:
-    """Return for some runs how many milliseconds pass from the server's first token to the client's first text."""
+    """Return for some runs how many milliseconds pass from the server's first token to
+    the client's first text.
+    """
     sent: list[float] = []
 
     def reply(_: Any) -> Reply:
@@ -46,7 +50,9 @@ async def first_token_ms(built: Stage, server: ModelServer) -> list[float]:
     sennit = Sennit(built.client, local_server(built.address, None))
     found: list[float] = []
     for _ in range(RUNS):
-        handle = await built.start({"nodes": [{"id": "a", "kind": "llm", "prompt": "How many bends?"}]}, goal="g")
+        handle = await built.start(
+            {"nodes": [{"id": "a", "kind": "llm", "prompt": "How many bends?"}]}, goal="g"
+        )
         run = await sennit.find(handle.id)
         async with aclosing(run.events()) as events:
             async for event in events:
@@ -75,15 +81,24 @@ def piece_us() -> float:
 
 
 def read_us() -> float:
-    """Return how many microseconds of its processor a worker spends on reading a piece of OpenAI's format, from bytes
-    to the text of a reply; the least of some rounds.
+    """Return how many microseconds of its processor a worker spends on reading a piece of OpenAI's
+    format, from bytes to the text of a reply; the least of some rounds.
     """
     choice = {"index": 0, "delta": {"content": " bends"}, "finish_reason": None}
-    chunk = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [choice]}
+    chunk = {
+        "id": "c",
+        "object": "chat.completion.chunk",
+        "created": 1,
+        "model": "m",
+        "choices": [choice],
+    }
     event = f"data: {json.dumps(chunk)}\n\n".encode()
     wire, taken = OpenAI(), list[float]()
     for _ in range(ROUNDS):
-        reply, parser = ReplyBuilder(ModelRequest("worker", "openai:m", "g", "p", "p"), 1), EventParser()
+        reply, parser = (
+            ReplyBuilder(ModelRequest("worker", "openai:m", "g", "p", "p"), 1),
+            EventParser(),
+        )
         began = time.process_time()
         for _ in range(PIECES // ROUNDS):
             for data in parser.feed(event):
@@ -102,11 +117,18 @@ async def main(_: Sequence[str]) -> int:
     """Print all figures; 1 if a goal is missed."""
     with tempfile.TemporaryDirectory(prefix="sennit-bench-") as place:
         async with model_server() as server:
-            where = {"OPENAI_BASE_URL": server.openai_url, "OPENAI_API_KEY": "any", "SENNIT_MODEL": "openai"}
+            where = {
+                "OPENAI_BASE_URL": server.openai_url,
+                "OPENAI_API_KEY": "any",
+                "SENNIT_MODEL": "openai",
+            }
             async with stage(Path(place), **where) as built:
                 taken = await first_token_ms(built, server)
     median, cost, read = statistics.median(taken), piece_us(), read_us()
-    print(f"first token, from the server to the client: median {median:.0f} ms, most {taken[-1]:.0f} (goal {GOAL_MS})")
+    print(
+        f"first token, from the server to the client: median {median:.0f} ms, most "
+        f"{taken[-1]:.0f} (goal {GOAL_MS})"
+    )
     print(f"a piece that nobody listens to: {cost:.2f} us (goal {GOAL_US:.0f})")
     print(f"a piece that is read: {read:.1f} us of the processor (goal {GOAL_US:.0f})")
     return int(median > GOAL_MS or max(cost, read) > GOAL_US)

@@ -10,7 +10,9 @@ from pydantic import BaseModel, ConfigDict
 from sennit.activities.toolbox import tool
 
 TYPICAL_MS = (50, 100, 200, 500, 2000)
-"""For each a tool whose calls usually take so long, `nap_100`, and one that blocks a thread, `nap_100_blocking`."""
+"""For each a tool whose calls usually take so long, `nap_100`, and one that blocks a
+thread, `nap_100_blocking`.
+"""
 
 
 class Nap(BaseModel):
@@ -41,7 +43,9 @@ for _millis in TYPICAL_MS:
 STAGES = ("find", "open", "quote", "check", "cite")
 """Tools of an agent whose calls recur in this order, each with what the one before has returned."""
 SLOWEST, FASTEST = 3.0, 0.5
-"""Seconds that 95 and 5 of a hundred calls take at most: their logarithms are spread like a bell."""
+"""Seconds that 95 and 5 of a hundred calls take at most: their logarithms
+are spread like a bell.
+"""
 
 
 class Place(BaseModel):

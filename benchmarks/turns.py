@@ -1,8 +1,9 @@
-"""`make bench ARGS=turns`: how long a turn of a tool loop takes in which one of five calls is a straggler.
+"""`make bench ARGS=turns`: how long a turn of a tool loop takes in which one of
+five calls is a straggler.
 
-A turn's time is that from the model's reply to its next request, as the model's server sees it: the calls are checked,
-started and ended, and the next turn is started. With `turn: {quorum: 4}` it is that of the fourth call; the straggler
-goes on. Without, it is the straggler's.
+A turn's time is that from the model's reply to its next request, as the model's server sees it: the
+calls are checked, started and ended, and the next turn is started. With `turn: {quorum: 4}` it is
+that of the fourth call; the straggler goes on. Without, it is the straggler's.
 """
 
 import statistics
@@ -24,7 +25,9 @@ GOAL = 1.05
 
 
 async def turn_seconds(built: Stage, server: ModelServer, name: str, turn: Any) -> list[float]:
-    """Return for some runs how many seconds their first turn takes; the server knows them by `name`."""
+    """Return for some runs how many seconds their first turn takes; the
+    server knows them by `name`.
+    """
     replied: list[float] = []
     asked_again: list[float] = []
     calls = tuple(Call("bench_nap", {"seconds": seconds}) for seconds in (*SECONDS, STRAGGLER))
@@ -51,9 +54,16 @@ async def main(_: Sequence[str]) -> int:
     rows: list[tuple[str, float, float]] = []
     with tempfile.TemporaryDirectory(prefix="sennit-bench-") as place:
         async with model_server() as server:
-            where = {"OPENAI_BASE_URL": server.openai_url, "OPENAI_API_KEY": "any", "SENNIT_MODEL": "openai"}
+            where = {
+                "OPENAI_BASE_URL": server.openai_url,
+                "OPENAI_API_KEY": "any",
+                "SENNIT_MODEL": "openai",
+            }
             async with stage(Path(place), **where) as built:
-                for name, turn, last in (("all", "all", STRAGGLER), ("quorum", {"quorum": 4}, SECONDS[-1])):
+                for name, turn, last in (
+                    ("all", "all", STRAGGLER),
+                    ("quorum", {"quorum": 4}, SECONDS[-1]),
+                ):
                     taken = await turn_seconds(built, server, name, turn)
                     rows.append((name, last, statistics.median(taken)))
     print("| `turn` | last call that is awaited | the turn | more |\n|---|---|---|---|")

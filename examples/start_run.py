@@ -1,4 +1,6 @@
-"""Starts a run from a program and waits for its answer: `python examples/start_run.py "How high is Mont Blanc?"`."""
+"""Starts a run from a program and waits for its answer: `python examples/start_run.py "How
+high is Mont Blanc?"`.
+"""
 
 # ruff: noqa: T201  # an example prints
 
@@ -9,7 +11,8 @@ from sennit import Sennit
 
 
 async def main(goal: str) -> None:
-    sennit = await Sennit.local()  # starts a server and workers if none run; Sennit.connect() uses yours
+    # Starts a server and workers if none run; Sennit.connect() uses yours.
+    sennit = await Sennit.local()
     run = await sennit.start(goal=goal, docs="examples/corpus")
     async for event in run.events():
         print(event.number, event.kind, event.node, event.text)
@@ -20,4 +23,6 @@ async def main(goal: str) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1] if len(sys.argv) > 1 else "Which is longer, the Nile or the Amazon?"))
+    asyncio.run(
+        main(sys.argv[1] if len(sys.argv) > 1 else "Which is longer, the Nile or the Amazon?")
+    )

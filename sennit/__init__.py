@@ -2,11 +2,13 @@
 
     from sennit import Sennit, tool
 
-Importing this package imports nothing else. The workflow sandbox imports it for every run anew, and the sandbox of
-untrusted code, where no other package is at hand. So a name is imported when it is first used.
+Importing this package imports nothing else. The workflow sandbox imports it for every run
+anew, and the sandbox of untrusted code, where no other package is at hand. So a name is
+imported when it is first used.
 """
 
-TYPE_CHECKING = False  # type checkers take this name as true; importing `typing` for it would take longer than all else
+# Type checkers take this name as true; importing `typing` for it would take longer than all else.
+TYPE_CHECKING = False
 
 __all__ = [
     "InvalidRequest",

@@ -1,4 +1,6 @@
-"""The `sennit` command: runs what the command line asks for, and turns every ending into a line and an exit code."""
+"""The `sennit` command: runs what the command line asks for, and turns every ending into a
+line and an exit code.
+"""
 
 import asyncio
 import importlib
@@ -20,10 +22,12 @@ from sennit.workflows.plan.language.text import one_line
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command in `argv` and return its exit code. Errors are a line, never a traceback.
 
-    Without `argv` this is the program itself: it runs its own command line and then leaves the process.
+    Without `argv` this is the program itself: it runs its own command line and
+    then leaves the process.
     """
     sys.excepthook = _report_crash
-    sys.stdout, sys.stderr = sys.stdout or _open_null(), sys.stderr or _open_null()  # closed ones are None
+    # Closed ones are None.
+    sys.stdout, sys.stderr = sys.stdout or _open_null(), sys.stderr or _open_null()
     for stream in (sys.stdout, sys.stderr):
         with suppress(AttributeError, ValueError):
             stream.reconfigure(errors="replace")  # type: ignore[union-attr]  # a stream put in its place may lack it
@@ -43,9 +47,19 @@ def _run(argv: Sequence[str]) -> int:
         return int(ended.code or 0)
     terminal = terminal_for(args)
     try:
-        return int(asyncio.run(importlib.import_module(f"sennit.starter.commands.{args.module}").run(args, terminal)))
+        return int(
+            asyncio.run(
+                importlib.import_module(f"sennit.starter.commands.{args.module}").run(
+                    args, terminal
+                )
+            )
+        )
     except SennitError as error:
-        way = f"; create it with: sennit setup{terminal.flags}" if isinstance(error, NoNamespace) else ""
+        way = (
+            f"; create it with: sennit setup{terminal.flags}"
+            if isinstance(error, NoNamespace)
+            else ""
+        )
         terminal.notice(f"{error}" if error.prefixed else f"sennit: {error}{way}")
         return error.code
     except KeyboardInterrupt:
@@ -58,7 +72,8 @@ def _run(argv: Sequence[str]) -> int:
 def _leave(code: int) -> NoReturn:
     """Flush what was written and end the process now.
 
-    Not through the interpreter's own end: the SDK's core may still hold threads in Python, and then it aborts.
+    Not through the interpreter's own end: the SDK's core may still hold threads in
+    Python, and then it aborts.
     """
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError):
@@ -66,15 +81,21 @@ def _leave(code: int) -> NoReturn:
     os._exit(code)
 
 
-def _report_crash(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Report an unexpected error in a line, with the traceback only on request. Ends the process with 1."""
+def _report_crash(
+    kind: type[BaseException], error: BaseException, trace: TracebackType | None
+) -> None:
+    """Report an unexpected error in a line, with the traceback only on request.
+    Ends the process with 1.
+    """
     if issubclass(kind, KeyboardInterrupt):
         _leave(Exit.INTERRUPTED)
     debug = os.environ.get("SENNIT_DEBUG") == "1"
     if debug:
         traceback.print_exception(kind, error, trace)
     hint = "" if debug else " (SENNIT_DEBUG=1 shows where)"
-    sys.stderr.write(f"sennit: this is a defect of sennit: {kind.__name__}: {one_line(str(error))[:300]}{hint}\n")
+    sys.stderr.write(
+        f"sennit: this is a defect of sennit: {kind.__name__}: {one_line(str(error))[:300]}{hint}\n"
+    )
     _leave(Exit.FAILED)
 
 

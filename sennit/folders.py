@@ -1,4 +1,6 @@
-"""Where this package lies, and what comes with it: in a checkout, or wherever a wheel was installed."""
+"""Where this package lies, and what comes with it: in a checkout, or wherever
+a wheel was installed.
+"""
 
 import os
 import sys
@@ -6,7 +8,9 @@ from pathlib import Path
 from typing import Final
 
 PACKAGE: Final = Path(__file__).resolve().parent
-"""The folder `sennit`, whose parent is on the path of whoever imports it. In a checkout it holds links."""
+"""The folder `sennit`, whose parent is on the path of whoever imports it. In a
+checkout it holds links.
+"""
 CORPUS: Final = (PACKAGE / "examples" / "corpus").resolve()
 PROGRAMS: Final = (PACKAGE / "examples" / "programs").resolve()
 DEPLOY: Final = (PACKAGE / "deploy").resolve()
@@ -18,18 +22,22 @@ def program_in(path: str) -> str:
 
 
 class ScriptFolders:
-    """Where programs find each other and their modules: beside the script, in the folders of SENNIT_PROGRAMS, which is
-    a list like PATH, and in the library. The first that has a name counts.
+    """Where programs find each other and their modules: beside the script, in the
+    folders of SENNIT_PROGRAMS, which is a list like PATH, and in the library. The first
+    that has a name counts.
     """
 
     def __init__(self, beside: Path | None = None) -> None:
         team = [
-            Path(folder).expanduser() for folder in os.environ.get("SENNIT_PROGRAMS", "").split(os.pathsep) if folder
+            Path(folder).expanduser()
+            for folder in os.environ.get("SENNIT_PROGRAMS", "").split(os.pathsep)
+            if folder
         ]
         self._folders = [*([beside] if beside is not None else []), *team, PROGRAMS]
 
     def find(self, path: str) -> tuple[str, str] | None:
-        """Return where a file is and its text, None if there is none: of `helpers.py`, `pack/dates.py`.
+        """Return where a file is and its text, None if there is none: of
+        `helpers.py`, `pack/dates.py`.
 
         All files of a package come from one folder. Raises OSError, UnicodeError.
         """
@@ -50,7 +58,11 @@ class ScriptFolders:
 
     def names(self) -> list[str]:
         """Return the names of all files."""
-        return list(dict.fromkeys(path.stem for folder in self._folders for path in sorted(folder.glob("*.py"))))
+        return list(
+            dict.fromkeys(
+                path.stem for folder in self._folders for path in sorted(folder.glob("*.py"))
+            )
+        )
 
     def is_of_python(self, name: str) -> bool:
         """Whether Python itself has a module of that name."""

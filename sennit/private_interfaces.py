@@ -1,7 +1,7 @@
 """What Sennit uses of other packages although it is not public: here alone, each with its reason.
 
-`tests/package/test_private_interfaces.py` fails as soon as one of them changes. The requirements of `pyproject.toml`
-bound the versions: `temporalio` below 2, Python as far as it is tested.
+`tests/package/test_private_interfaces.py` fails as soon as one of them changes. The requirements of
+`pyproject.toml` bound the versions: `temporalio` below 2, Python as far as it is tested.
 """
 
 import argparse
@@ -16,13 +16,15 @@ if TYPE_CHECKING:
 def eviction_of(worker: "Worker") -> Callable[[str], None]:
     """Return what makes a worker forget the state of a run, by the run's id.
 
-    Temporalio evicts runs by itself and has no public call for it. `GuardedRunner` needs one: it says why.
+    Temporalio evicts runs by itself and has no public call for it. `GuardedRunner`
+    needs one: it says why.
     """
     return worker._bridge_worker.request_workflow_eviction
 
 
 def is_foreign(thread: threading.Thread) -> bool:
-    """Return whether a thread was not started by Python, but by a library in C or Rust that runs Python code in it.
+    """Return whether a thread was not started by Python, but by a library in C or Rust that
+    runs Python code in it.
 
     Python lists such a thread once it has asked for its own name, and has no public mark for it.
     """
@@ -30,9 +32,11 @@ def is_foreign(thread: threading.Thread) -> bool:
 
 
 def commands_of(action: argparse.Action) -> Collection[str]:
-    """Return the commands of which an argument of a command line chooses one; none for any other argument.
+    """Return the commands of which an argument of a command line chooses one; none
+    for any other argument.
 
-    Argparse has no public name for the class of `add_subparsers`, and a wrong command is a value of this argument.
+    Argparse has no public name for the class of `add_subparsers`, and a wrong command is a
+    value of this argument.
     """
     if isinstance(action, argparse._SubParsersAction):
         return action.choices

@@ -1,10 +1,11 @@
-"""`python -m sennit.workers ROLE` serves the queues of a role. With `catalogue` in its place it lists tools, roles and
-models, with `check FILE` it checks the types of a program, with `try NAME` it calls a tool once, with `gc` it deletes
-artifacts that no run can need, with `learn` it tells what earlier runs teach, and with `store` it creates the artifact
-store.
+"""`python -m sennit.workers ROLE` serves the queues of a role. With `catalogue` in its place it
+lists tools, roles and models, with `check FILE` it checks the types of a program, with `try NAME`
+it calls a tool once, with `gc` it deletes artifacts that no run can need, with `learn` it tells
+what earlier runs teach, and with `store` it creates the artifact store.
 
-Exit codes: 0 drained, 1 a worker failed or too many threads are lost, 2 wrong role, setting or tool module. Without an
-artifact store or a Temporal server that can be used, a worker waits, and /readyz says for what.
+Exit codes: 0 drained, 1 a worker failed or too many threads are lost, 2 wrong role, setting or
+tool module. Without an artifact store or a Temporal server that can be used, a worker waits, and
+/readyz says for what.
 """
 
 import asyncio
@@ -22,7 +23,9 @@ from importlib import import_module
 from pathlib import Path
 
 ALLOCATIONS = 10_000
-"""New objects after which Python looks for garbage. Of its default, 700, a large plan makes as many for ten nodes."""
+"""New objects after which Python looks for garbage. Of its default, 700, a large plan makes
+as many for ten nodes.
+"""
 OTHERS = {
     "gc": ("garbage", "main"),
     "learn": ("learning", "main"),
@@ -30,7 +33,9 @@ OTHERS = {
     "login": ("login", "main"),
     "token": ("login", "print_headers"),
 }
-"""Commands with arguments of their own: the module and the function that take them. A worker needs none of them."""
+"""Commands with arguments of their own: the module and the function that take them. A
+worker needs none of them.
+"""
 USAGE = """\
 usage: python -m sennit.workers ROLE        serve a role: {roles}
        python -m sennit.workers catalogue   print all tools, roles and models as JSON
@@ -42,11 +47,13 @@ usage: python -m sennit.workers ROLE        serve a role: {roles}
        python -m sennit.workers learn       show what earlier runs teach, or forget or export it
        python -m sennit.workers store       create the artifact store, if it is not there; print as JSON which
 Settings are SENNIT_* variables; the connection is that of the temporal command (TEMPORAL_*, temporal.toml).
-"""
+"""  # noqa: E501
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the command in `arguments` and return its exit code; a wrong call is answered with one line on stderr."""
+    """Run the command in `arguments` and return its exit code; a wrong call is answered
+    with one line on stderr.
+    """
     from sennit.activities.toolbox.redaction import redact
     from sennit.workers.roles import ROLES, UnknownRole
     from sennit.workers.settings import WrongSetting
@@ -65,7 +72,9 @@ def main(arguments: Sequence[str]) -> int:
     try:
         if arguments[0] in OTHERS:
             module, function = OTHERS[arguments[0]]
-            status: int = getattr(import_module(f"sennit.workers.{module}"), function)(arguments[1:])
+            status: int = getattr(import_module(f"sennit.workers.{module}"), function)(
+                arguments[1:]
+            )
             return status
         if is_check:
             return check_types(arguments[1])
@@ -80,8 +89,9 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def catalogue() -> int:
-    """Write one JSON object to stdout: the tools of a worker with these settings, why others are unavailable or
-    left out, the operator's rules about writes, what programs go without on this machine, roles, models and prices.
+    """Write one JSON object to stdout: the tools of a worker with these settings, why others are
+    unavailable or left out, the operator's rules about writes, what programs go without on this
+    machine, roles, models and prices.
     """
     from sennit.activities.providers.prices import price_list
     from sennit.workers.roles import ROLES
@@ -94,19 +104,28 @@ def catalogue() -> int:
         registry = load_registry(settings)
         rules = load_rules(settings, registry)
         note = confinement_note(settings)
-    listed = {"tools": registry.catalogue(), "unavailable": registry.absences, "left_out": registry.left_out}
+    listed = {
+        "tools": registry.catalogue(),
+        "unavailable": registry.absences,
+        "left_out": registry.left_out,
+    }
     listed |= {"note": note, "rules": [rule.described() for rule in rules.rules]}
-    others = {"roles": list(ROLES), "models": list(PROVIDERS), "prices": price_list(settings.models)}
+    others = {
+        "roles": list(ROLES),
+        "models": list(PROVIDERS),
+        "prices": price_list(settings.models),
+    }
     json.dump({**listed, **others}, sys.stdout)
     sys.stdout.write("\n")
     return 0
 
 
 def create_store() -> int:
-    """Create the artifact store of a worker with these settings, unless it is there, and say so in JSON on stdout.
+    """Create the artifact store of a worker with these settings, unless it is there, and
+    say so in JSON on stdout.
 
-    Nothing else does, no worker and no `gc`: what they find empty may be a volume that is not mounted. Raises
-    WrongSetting.
+    Nothing else does, no worker and no `gc`: what they find empty may be a volume that is not
+    mounted. Raises WrongSetting.
     """
     from sennit.activities.storage.location import open_store
     from sennit.workers.settings import read_settings, store_setting
@@ -120,7 +139,9 @@ def create_store() -> int:
 
 
 def check_types(path: str) -> int:
-    """Write a JSON list to stdout: each problem of the types of a program, and each doubt, with its line."""
+    """Write a JSON list to stdout: each problem of the types of a program, and
+    each doubt, with its line.
+    """
     from sennit.activities.programs.interpreter import Interpreter
     from sennit.workers.settings import read_settings
     from sennit.workers.wiring import load_registry
@@ -137,7 +158,9 @@ def check_types(path: str) -> int:
             problems = await interpreter.type_problems(script, stubs)
         problems += doubts_in(script, {entry["name"]: entry for entry in catalogue})
         ordered = sorted(problems, key=lambda problem: str(problem.where[-1]))
-        return [{"line": each.where[-1], "message": each.message, "code": each.code} for each in ordered]
+        return [
+            {"line": each.where[-1], "message": each.message, "code": each.code} for each in ordered
+        ]
 
     json.dump(asyncio.run(found()), sys.stdout)
     sys.stdout.write("\n")
@@ -176,7 +199,10 @@ def serve(name: str) -> int:
     with asyncio.Runner(loop_factory=SteadyLoop) as runner:
         try:
             return runner.run(WorkerProcess(role, settings, work, identity, address, started).run())
-        except (KeyboardInterrupt, SystemExit) as error:  # its tasks are still there, and would be waited for
+        except (
+            KeyboardInterrupt,
+            SystemExit,
+        ) as error:  # its tasks are still there, and would be waited for
             log.critical("the event loop has ended", exc_info=error)
             leave(1)
         finally:

@@ -1,4 +1,6 @@
-"""`python -m sennit.workers gc`: delete what is stored of runs that the Temporal server no longer knows."""
+"""`python -m sennit.workers gc`: delete what is stored of runs that the Temporal
+server no longer knows.
+"""
 
 import argparse
 import asyncio
@@ -39,7 +41,9 @@ class Collection:
     problem: str = ""
 
     async def run(self, store: ArtifactStore, client: Client) -> None:
-        """Go through the store. Others may do so at the same time. Raises RPCError, StoreUnavailable."""
+        """Go through the store. Others may do so at the same time. Raises
+        RPCError, StoreUnavailable.
+        """
         known = await KnownRuns.of(client)
         self.older_than = self.older_than or known.retention
         before = time.time() - self.older_than
@@ -63,9 +67,19 @@ class Collection:
             runs.append({"id": stored.workflow, "run": stored.run, **sizes, "changed": changed})
             totals["objects"] += len(stored.objects)
             totals["bytes"] += stored.size
-        about: dict[str, Any] = {"dry_run": self.dry_run, "older_than_seconds": self.older_than, "kept": self.kept}
+        about: dict[str, Any] = {
+            "dry_run": self.dry_run,
+            "older_than_seconds": self.older_than,
+            "kept": self.kept,
+        }
         about["learned"] = asdict(self.learned)
-        return {**about, "runs": len(runs), **totals, "found": runs, "problem": self.problem or None}
+        return {
+            **about,
+            "runs": len(runs),
+            **totals,
+            "found": runs,
+            "problem": self.problem or None,
+        }
 
     def text(self) -> str:
         """Return a line for each run, and the sums."""
@@ -75,16 +89,23 @@ class Collection:
             for each in found["found"]
         ]
         verb = "to delete" if self.dry_run else "deleted"
-        sums = f"{verb}: {_counted(len(lines), 'run')}, {_amount(found)}; kept: {_counted(self.kept, 'run')}"
+        sums = (
+            f"{verb}: {_counted(len(lines), 'run')}, {_amount(found)}; kept: "
+            f"{_counted(self.kept, 'run')}"
+        )
         if self.learned.runs:
-            lines.append(f"learned: {_counted(self.learned.runs, 'run')} added to what is known of earlier ones")
+            lines.append(
+                f"learned: {_counted(self.learned.runs, 'run')} added to what is known of earlier "
+                "ones"
+            )
         if self.learned.ignored:
             lines.append(f"learned: {_counted(self.learned.ignored, 'object')} was of no use")
         return "\n".join([*lines, sums])
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Collect garbage as the arguments say, and write what went. No store is made. Raises WrongSetting.
+    """Collect garbage as the arguments say, and write what went. No store is
+    made. Raises WrongSetting.
 
     Returns 0, 1 if the store fails, or 5 if the server does not answer.
     """
@@ -100,7 +121,9 @@ def main(arguments: Sequence[str]) -> int:
     code = asyncio.run(_collect(collection, store))
     if options.output != "none":
         json_wanted = options.output in ("json", "jsonl")
-        sys.stdout.write((json.dumps(collection.json()) if json_wanted else collection.text()) + "\n")
+        sys.stdout.write(
+            (json.dumps(collection.json()) if json_wanted else collection.text()) + "\n"
+        )
     if collection.problem:
         sys.stderr.write(f"sennit: {collection.problem}\n")
     return code
@@ -115,7 +138,10 @@ async def _collect(collection: Collection, store: ArtifactStore) -> int:
     except (RuntimeError, TimeoutError) as error:
         collection.problem = f"no Temporal server at {address}: {cause_of(error)}"
     except RPCError as error:
-        collection.problem = f"the Temporal server at {address} does not say which runs it knows: {error.message[:200]}"
+        collection.problem = (
+            f"the Temporal server at {address} does not say which runs it knows: "
+            f"{error.message[:200]}"
+        )
     except StoreUnavailable as error:
         collection.problem = str(error)
         return 1

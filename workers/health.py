@@ -15,8 +15,8 @@ _TEXT = "text/plain; charset=utf-8"
 
 @dataclass(slots=True)
 class Readiness:
-    """What /readyz answers: ready when `reason` is None, else why not. `store` is the id of the artifact store, `note`
-    what is missing that work can do without.
+    """What /readyz answers: ready when `reason` is None, else why not. `store` is the id of the
+    artifact store, `note` what is missing that work can do without.
     """
 
     role: str
@@ -35,7 +35,9 @@ class _Reply:
 
 @dataclass(slots=True)
 class HealthServer:
-    """Answers probes until closed. Slow, malformed and excess connections are dropped without affecting others."""
+    """Answers probes until closed. Slow, malformed and excess connections are dropped
+    without affecting others.
+    """
 
     readiness: Readiness
     metrics: ListenAddress | None
@@ -44,7 +46,9 @@ class HealthServer:
 
     async def start(self, endpoint: ListenAddress) -> ListenAddress:
         """Listen, and return where; raises OSError when the port cannot be had."""
-        self._server = await asyncio.start_server(self._serve, endpoint.host, endpoint.port, limit=_HEAD_BYTES)
+        self._server = await asyncio.start_server(
+            self._serve, endpoint.host, endpoint.port, limit=_HEAD_BYTES
+        )
         host, port = self._server.sockets[0].getsockname()[:2]
         return ListenAddress(host, port)
 
@@ -64,7 +68,14 @@ class HealthServer:
         try:
             async with asyncio.timeout(_REQUEST_SECONDS):
                 await self._answer(reader, writer)
-        except (OSError, EOFError, ValueError, TimeoutError, asyncio.LimitOverrunError, asyncio.CancelledError):
+        except (
+            OSError,
+            EOFError,
+            ValueError,
+            TimeoutError,
+            asyncio.LimitOverrunError,
+            asyncio.CancelledError,
+        ):
             writer.transport.abort()
         finally:
             self._connections.discard(task)
@@ -80,8 +91,10 @@ class HealthServer:
         else:
             reply = await self._reply(target.partition(b"?")[0].decode("latin-1"))
         writer.write(
-            f"HTTP/1.1 {reply.status} {reply.status.phrase}\r\nContent-Type: {reply.content_type}\r\n"
-            f"Content-Length: {len(reply.body)}\r\nConnection: close\r\nCache-Control: no-store\r\n\r\n".encode()
+            f"HTTP/1.1 {reply.status} {reply.status.phrase}\r\nContent-Type: "
+            f"{reply.content_type}\r\n"
+            f"Content-Length: {len(reply.body)}\r\nConnection: close\r\nCache-Control: "
+            "no-store\r\n\r\n".encode()
         )
         if method != b"HEAD":
             writer.write(reply.body)
@@ -100,7 +113,11 @@ class HealthServer:
             message = b"no metrics: set SENNIT_METRICS_PORT to have the SDK collect them\n"
             return _Reply(HTTPStatus.NOT_FOUND, message)
         try:
-            return _Reply(HTTPStatus.OK, await _fetch(self.metrics), "text/plain; version=0.0.4; charset=utf-8")
+            return _Reply(
+                HTTPStatus.OK,
+                await _fetch(self.metrics),
+                "text/plain; version=0.0.4; charset=utf-8",
+            )
         except (OSError, EOFError, ValueError) as problem:
             message = f"the metrics of {self.metrics} cannot be read: {problem}\n".encode()
             return _Reply(HTTPStatus.BAD_GATEWAY, message)

@@ -1,4 +1,6 @@
-"""`python -m sennit.workers learn`: show what earlier runs teach, forget it, or export what they said."""
+"""`python -m sennit.workers learn`: show what earlier runs teach, forget it, or
+export what they said.
+"""
 
 import argparse
 import asyncio
@@ -23,9 +25,11 @@ SHOWN_PAIRS = 100
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Do as the arguments say, and write what came of it. Needs the artifact store, and no server. Raises WrongSetting.
+    """Do as the arguments say, and write what came of it. Needs the artifact store, and no
+    server. Raises WrongSetting.
 
-    Returns 0, 1 if the store fails or nothing can be exported, or 2 for a file that cannot be written.
+    Returns 0, 1 if the store fails or nothing can be exported, or 2 for a file
+    that cannot be written.
     """
     parser = argparse.ArgumentParser(prog="python -m sennit.workers learn")
     parser.add_argument("--tenant", default="")
@@ -67,8 +71,8 @@ async def _done(options: argparse.Namespace, store: ArtifactStore) -> int:
 
 
 async def _export(options: argparse.Namespace, learned: LearnedStore, namespace: str) -> int:
-    """Write one conversation a line. What this process knows to be secret is masked once more: it may know more than
-    the worker that has kept it.
+    """Write one conversation a line. What this process knows to be secret is masked once more: it
+    may know more than the worker that has kept it.
     """
     count, file = 0, None
     try:
@@ -85,9 +89,13 @@ async def _export(options: argparse.Namespace, learned: LearnedStore, namespace:
         if file is not None:
             file.close()
     if not count:
-        sys.stderr.write("sennit: no run was kept with what it said; start the workers with SENNIT_LEARN=full\n")
+        sys.stderr.write(
+            "sennit: no run was kept with what it said; start the workers with SENNIT_LEARN=full\n"
+        )
         return 1
-    _write(options, f"{options.export}: {_counted(count, 'conversation')}", {"conversations": count})
+    _write(
+        options, f"{options.export}: {_counted(count, 'conversation')}", {"conversations": count}
+    )
     return 0
 
 
@@ -109,7 +117,9 @@ def data_of(found: Learning) -> dict[str, Any]:
                 "mappings": dict(sorted(row.mappings.items(), key=lambda entry: -entry[1])),
             }
         )
-    pairs.sort(key=lambda pair: (-int(str(pair["used"])), -int(str(pair["together"])), str(pair["first"])))
+    pairs.sort(
+        key=lambda pair: (-int(str(pair["used"])), -int(str(pair["together"])), str(pair["first"]))
+    )
     return {
         "runs": found.table.runs,
         "runs_beside_the_table": found.fresh,
@@ -124,7 +134,9 @@ def text_of(found: Learning) -> str:
     """Return the same for people: a line for each pair, and below it how arguments came about."""
     data = data_of(found)
     if not data["runs"]:
-        return "nothing is known yet: no run of this tenant has ended on workers with SENNIT_LEARN=on"
+        return (
+            "nothing is known yet: no run of this tenant has ended on workers with SENNIT_LEARN=on"
+        )
     plans, kept = _counted(data["plans"], "shape"), _counted(data["with_values"], "run")
     lines = [f"{_counted(data['runs'], 'run')}, {plans} of plans, {kept} with values"]
     for pair in data["pairs"][:SHOWN_PAIRS]:
@@ -137,7 +149,8 @@ def text_of(found: Learning) -> str:
         lines.append(f"... and {len(data['pairs']) - SHOWN_PAIRS:,} more pairs: --output json")
     if found.ignored:
         lines.append(
-            f"{_counted(found.ignored, 'object')} could not be read and taught nothing; sennit gc deletes such"
+            f"{_counted(found.ignored, 'object')} could not be read and taught nothing; sennit gc "
+            "deletes such"
         )
     return "\n".join(lines)
 

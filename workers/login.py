@@ -1,4 +1,6 @@
-"""`python -m sennit.workers login NAME`: log in at an MCP server; `token NAME URL` prints the headers of a login."""
+"""`python -m sennit.workers login NAME`: log in at an MCP server; `token NAME URL` prints
+the headers of a login.
+"""
 
 import asyncio
 import json
@@ -12,7 +14,9 @@ from sennit.workers.settings import WorkerSettings, WrongSetting, read_settings
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Log a person in, with the address for their browser on stderr. Raises WrongSetting with what is wrong."""
+    """Log a person in, with the address for their browser on stderr. Raises
+    WrongSetting with what is wrong.
+    """
     name = arguments[0] if arguments else ""
     settings = read_settings()
     url = _url_of(name, settings)
@@ -26,14 +30,18 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def print_headers(arguments: Sequence[str]) -> int:
-    """Write the headers of the login at a server as a `headers_command` does. Raises WrongSetting."""
+    """Write the headers of the login at a server as a `headers_command`
+    does. Raises WrongSetting.
+    """
     name, url = arguments
     from sennit.activities.http.headers_command import REFUSED_VARIABLE
     from sennit.activities.toolbox.mcp.logins import headers_of, login_file
 
     file = login_file(read_settings().logins, name)
     try:
-        found = asyncio.run(headers_of(file, url, is_refused=os.environ.get(REFUSED_VARIABLE) == "1"))
+        found = asyncio.run(
+            headers_of(file, url, is_refused=os.environ.get(REFUSED_VARIABLE) == "1")
+        )
     except ToolSetupError as problem:
         raise WrongSetting(f"{problem}; log in with: sennit tools login {name}") from None
     sys.stdout.write(json.dumps(found))
@@ -52,16 +60,25 @@ def _url_of(name: str, settings: WorkerSettings) -> str:
     try:
         from sennit.activities.toolbox.mcp.configuration import Declarations
     except ModuleNotFoundError as missing:
-        raise WrongSetting(f"SENNIT_MCP='{settings.mcp}': needs sennit[mcp]; {missing.name} is not installed") from None
+        raise WrongSetting(
+            f"SENNIT_MCP='{settings.mcp}': needs sennit[mcp]; {missing.name} is not installed"
+        ) from None
     try:
         servers = read_declared(settings.mcp, Declarations).enabled
     except ToolSetupError as problem:
         raise WrongSetting(f"SENNIT_MCP: {problem}") from None
     if name not in servers:
-        raise WrongSetting(f"{name[:40]!r} is no server of {settings.mcp}; there are {', '.join(servers) or 'none'}")
+        raise WrongSetting(
+            f"{name[:40]!r} is no server of {settings.mcp}; there are "
+            f"{', '.join(servers) or 'none'}"
+        )
     declared = servers[name]
     if declared.url is None:
-        raise WrongSetting(f"{name} is started by a command; a person logs in at servers with a url")
+        raise WrongSetting(
+            f"{name} is started by a command; a person logs in at servers with a url"
+        )
     if declared.headers_command is not None:
-        raise WrongSetting(f"{name} has a headers_command, which would be asked in place of a login")
+        raise WrongSetting(
+            f"{name} has a headers_command, which would be asked in place of a login"
+        )
     return declared.url

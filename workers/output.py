@@ -1,4 +1,6 @@
-"""What tools print, and what the processes that they start print, reaches the log of a worker without secrets."""
+"""What tools print, and what the processes that they start print, reaches the log of a
+worker without secrets.
+"""
 
 import os
 import sys
@@ -31,10 +33,11 @@ _redacted: list[_Redacted] = []
 
 
 def redact_output() -> None:
-    """Have everything that this process and its children print from now on pass through the redactor, line by line.
+    """Have everything that this process and its children print from now on pass through the
+    redactor, line by line.
 
-    Output to a terminal is left alone: a person sees there what their own tool prints. What a process prints in the
-    moment in which it is killed may be lost.
+    Output to a terminal is left alone: a person sees there what their own tool prints. What a
+    process prints in the moment in which it is killed may be lost.
     """
     for number in (_STDOUT, _STDERR):
         if os.isatty(number):
@@ -43,13 +46,17 @@ def redact_output() -> None:
         read, write = os.pipe()
         os.dup2(write, number)
         os.close(write)
-        pump = threading.Thread(target=_pump, args=(read, kept), name=f"output-{number}", daemon=True)
+        pump = threading.Thread(
+            target=_pump, args=(read, kept), name=f"output-{number}", daemon=True
+        )
         pump.start()
         _redacted.append(_Redacted(number, kept, pump))
 
 
 def log_stream() -> TextIO:
-    """Return where this process writes lines that are redacted already: what stderr was at first."""
+    """Return where this process writes lines that are redacted already:
+    what stderr was at first.
+    """
     for each in _redacted:
         if each.number == _STDERR:
             return os.fdopen(os.dup(each.kept), "w", buffering=1)
@@ -67,8 +74,8 @@ def write_out() -> None:
 
 
 def _pump(read: int, kept: int) -> None:
-    """Write on each line once it is whole, so that no secret is cut in two. Whatever becomes of what is written, the
-    pipe is read to its end: a process whose pipe is full would stand still.
+    """Write on each line once it is whole, so that no secret is cut in two. Whatever becomes of
+    what is written, the pipe is read to its end: a process whose pipe is full would stand still.
     """
     rest = b""
     with suppress(OSError):

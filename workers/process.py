@@ -1,4 +1,6 @@
-"""Runs one worker process: connects, serves the queues of its role, and drains when it is told to stop."""
+"""Runs one worker process: connects, serves the queues of its role, and drains
+when it is told to stop.
+"""
 
 import asyncio
 import importlib.metadata
@@ -40,14 +42,17 @@ _THREADS = 32  # for the artifact store and names of hosts; tools have their own
 _CHECK_INTERVAL = 5.0
 _LISTED_WITHIN = 5  # looks, one a second: a server lists a new build a moment after its first poll
 _FULL_CHECK = 12  # one of so many asks more than whether the server answers
-_WITHOUT_END = timedelta(days=7)  # the drain is timed here: when tools are to blame, it takes as long as they do
+# The drain is timed here: when tools are to blame, it takes as long as they do.
+_WITHOUT_END = timedelta(days=7)
 _HEARTBEAT = timedelta(seconds=1)  # a cancellation reaches an activity only with a heartbeat
 
 log = structlog.stdlib.get_logger("workers")
 
 
 class RunningActivities(Interceptor):
-    """The activities that run in this process, so that they can be cancelled when the drain is over."""
+    """The activities that run in this process, so that they can be cancelled
+    when the drain is over.
+    """
 
     def __init__(self) -> None:
         self.stopped = False
@@ -79,7 +84,9 @@ class _Tracked(ActivityInboundInterceptor):
             return await super().execute_activity(input)
         except asyncio.CancelledError:
             if self._running.stopped and not activity.is_cancelled():
-                raise ApplicationError("its worker stopped before it had ended", type="WorkerStopped") from None
+                raise ApplicationError(
+                    "its worker stopped before it had ended", type="WorkerStopped"
+                ) from None
             raise
         finally:
             self._running.tasks.discard(task)
@@ -87,7 +94,9 @@ class _Tracked(ActivityInboundInterceptor):
 
 @dataclass(frozen=True, slots=True)
 class WorkerProcess:
-    """One process that serves `role` with `work`. `address` is for messages; `started` is on the monotonic clock."""
+    """One process that serves `role` with `work`. `address` is for messages; `started` is
+    on the monotonic clock.
+    """
 
     role: Role
     settings: WorkerSettings
@@ -97,11 +106,12 @@ class WorkerProcess:
     started: float
 
     async def run(self) -> int:
-        """Serve until SIGTERM or SIGINT, then drain: no new tasks, and running ones get `settings.drain` seconds.
+        """Serve until SIGTERM or SIGINT, then drain: no new tasks, and running ones get
+        `settings.drain` seconds.
 
-        Returns the exit code: 0 drained, 1 when a worker failed or tools hold too many threads. An activity that
-        outlives the drain is cancelled and the server starts it again elsewhere. Raises WrongSetting for a port that
-        is taken and for an address that no server can have.
+        Returns the exit code: 0 drained, 1 when a worker failed or tools hold too many threads. An
+        activity that outlives the drain is cancelled and the server starts it again elsewhere.
+        Raises WrongSetting for a port that is taken and for an address that no server can have.
         """
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(_THREADS, "sennit"))
         stop = StopRequest()
@@ -122,7 +132,9 @@ class WorkerProcess:
         try:
             return str(await health.start(self.settings.health))
         except OSError as problem:
-            raise WrongSetting(f"SENNIT_HEALTH_PORT='{self.settings.health}': {problem.strerror}") from None
+            raise WrongSetting(
+                f"SENNIT_HEALTH_PORT='{self.settings.health}': {problem.strerror}"
+            ) from None
 
     async def _connect(self, stop: StopRequest, readiness: Readiness) -> Client | None:
         """Return a client of a server that can be used, or None when a stop is requested first."""
@@ -136,7 +148,9 @@ class WorkerProcess:
         return None
 
     async def _usable_client(self, readiness: Readiness) -> Client:
-        """Wait until there is nothing in the way of work: to end and be started again would not mend it."""
+        """Wait until there is nothing in the way of work: to end and be started
+        again would not mend it.
+        """
         while reason := await self._no_store(readiness):
             _report(readiness, reason)
             await asyncio.sleep(_CHECK_INTERVAL)
@@ -153,8 +167,8 @@ class WorkerProcess:
         return client
 
     async def _no_store(self, readiness: Readiness) -> str | None:
-        """Return why the artifact store cannot be used now, or None. None is made: an empty folder may be one that is
-        not mounted.
+        """Return why the artifact store cannot be used now, or None. None is made: an empty folder
+        may be one that is not mounted.
         """
         readiness.store = None
         if self.work.store is None:
@@ -180,9 +194,14 @@ class WorkerProcess:
             return None
         return deployment, build_of(self.settings)
 
-    async def _serve(self, client: Client, stop: StopRequest, readiness: Readiness, probes: str | None) -> int:
+    async def _serve(
+        self, client: Client, stop: StopRequest, readiness: Readiness, probes: str | None
+    ) -> int:
         activities = RunningActivities()
-        workers = [build_worker(client, each, self.work, self.settings, activities) for each in self.role.bindings]
+        workers = [
+            build_worker(client, each, self.work, self.settings, activities)
+            for each in self.role.bindings
+        ]
         running = [asyncio.create_task(worker.run()) for worker in workers]
         stopping = asyncio.create_task(stop.wait())
         watching = asyncio.create_task(self._watch(client, workers, readiness, probes))
@@ -191,7 +210,10 @@ class WorkerProcess:
         exhausted = watching.done()
         if exhausted:
             readiness.reason = watching.result()
-            log.error("taking no more tool calls; this process ends when those under way have", cause=readiness.reason)
+            log.error(
+                "taking no more tool calls; this process ends when those under way have",
+                cause=readiness.reason,
+            )
             kinds = zip(workers, self.role.bindings, strict=True)
             idle: asyncio.Future[Any] = asyncio.gather(
                 *(worker.shutdown() for worker, each in kinds if each.kind in ("tools", "sandbox"))
@@ -206,7 +228,9 @@ class WorkerProcess:
         status = await _drain(workers, running, activities, self.settings.drain)
         return status or int(exhausted)
 
-    async def _watch(self, client: Client, workers: list[Worker], readiness: Readiness, probes: str | None) -> str:
+    async def _watch(
+        self, client: Client, workers: list[Worker], readiness: Readiness, probes: str | None
+    ) -> str:
         """Report readiness once every worker polls, then follow whether the server can be used.
 
         Returns why this process should be replaced, once it should.
@@ -243,7 +267,8 @@ class WorkerProcess:
             await asyncio.sleep(_CHECK_INTERVAL)
             if threads:
                 show(threads.lost, threads.blocked_seconds)
-            if self.settings.imported and turn % _FULL_CHECK == 0:  # tools may import more when they are called
+            # Tools may import more when they are called.
+            if self.settings.imported and turn % _FULL_CHECK == 0:
                 note_imported(self.settings.imported, self.settings.tools, self.settings.tools_path)
             turn += 1
             if reason is not None or turn % _FULL_CHECK == 0:
@@ -256,8 +281,12 @@ class WorkerProcess:
                 readiness.note = await self._note(check)
             _report(readiness, reason)
 
-    async def _renewed(self, check: ServerCheck, workers: list[Worker], readiness: Readiness) -> ServerCheck:
-        """Have the workers go on with a new connection if their certificates were renewed, and return what asks it."""
+    async def _renewed(
+        self, check: ServerCheck, workers: list[Worker], readiness: Readiness
+    ) -> ServerCheck:
+        """Have the workers go on with a new connection if their certificates were renewed,
+        and return what asks it.
+        """
         try:
             client = await connect_again(check.client, with_store(self.identity, readiness.store))
         except (ValueError, RuntimeError, TimeoutError) as problem:
@@ -272,7 +301,9 @@ class WorkerProcess:
 
 
 async def _unlisted(check: ServerCheck) -> str | None:
-    """Return why the server does not list the build of a worker that polls, a few seconds after it has begun to."""
+    """Return why the server does not list the build of a worker that polls, a few seconds
+    after it has begun to.
+    """
     for _ in range(_LISTED_WITHIN):
         if await check.unlisted() is None:
             return None
@@ -281,12 +312,17 @@ async def _unlisted(check: ServerCheck) -> str | None:
 
 
 def build_worker(
-    client: Client, binding: QueueBinding, work: RoleWork, settings: WorkerSettings, running: RunningActivities
+    client: Client,
+    binding: QueueBinding,
+    work: RoleWork,
+    settings: WorkerSettings,
+    running: RunningActivities,
 ) -> Worker:
     """Return a worker, not yet running, that serves one queue.
 
-    As a named deployment, it serves the runs of its own build: a run stays on the build that it began on until it
-    continues as new. Activities have no version: those of every run go to whichever worker is there.
+    As a named deployment, it serves the runs of its own build: a run stays on the build that it
+    began on until it continues as new. Activities have no version: those of every run go to
+    whichever worker is there.
     """
     runner = runner_for(settings.workflow_sandbox)
     is_versioned = False
@@ -334,7 +370,10 @@ def build_of(settings: WorkerSettings) -> str:
 
 
 async def _drain(
-    workers: list[Worker], running: list[asyncio.Task[None]], activities: RunningActivities, seconds: float
+    workers: list[Worker],
+    running: list[asyncio.Task[None]],
+    activities: RunningActivities,
+    seconds: float,
 ) -> int:
     drained = asyncio.gather(*(worker.shutdown() for worker in workers))
     await asyncio.wait({drained}, timeout=seconds)
@@ -352,7 +391,9 @@ async def _drain(
 
 
 def _report(readiness: Readiness, reason: str | None) -> None:
-    """Let /readyz say why there is no work done, or that there is; the log has each change in one line."""
+    """Let /readyz say why there is no work done, or that there is; the log has
+    each change in one line.
+    """
     if reason is None and readiness.reason is not None:
         log.info("nothing is in the way any more", was=readiness.reason)
     elif reason is not None and reason != readiness.reason:

@@ -1,4 +1,6 @@
-"""The roles of workers: what each kind serves. Scaling a role scales its queues and nothing else."""
+"""The roles of workers: what each kind serves. Scaling a role scales its
+queues and nothing else.
+"""
 
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -11,10 +13,11 @@ QueueKind = Literal["workflows", "tools", "llm", "sandbox"]
 
 @dataclass(frozen=True, slots=True)
 class QueueBinding:
-    """One Temporal worker: a task queue, the kind of work it serves there, and how many tasks at once.
+    """One Temporal worker: a task queue, the kind of work it serves there, and
+    how many tasks at once.
 
-    For workflows `slots` counts workflow tasks. They are few, because workflow tasks share one interpreter, and the
-    server waits two seconds for each.
+    For workflows `slots` counts workflow tasks. They are few, because workflow tasks share one
+    interpreter, and the server waits two seconds for each.
     """
 
     queue: str

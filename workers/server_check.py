@@ -26,7 +26,9 @@ LEAST_SERVER = (1, 31)
 
 _LIMIT = timedelta(seconds=5)
 _POLLED = timedelta(seconds=90)  # a poll lasts a minute; who began none for longer is gone
-_LOST = frozenset({RPCStatusCode.UNAVAILABLE, RPCStatusCode.DEADLINE_EXCEEDED, RPCStatusCode.CANCELLED})
+_LOST = frozenset(
+    {RPCStatusCode.UNAVAILABLE, RPCStatusCode.DEADLINE_EXCEEDED, RPCStatusCode.CANCELLED}
+)
 _REFUSED = frozenset({RPCStatusCode.PERMISSION_DENIED, RPCStatusCode.UNAUTHENTICATED})
 _STORE = " store "
 _STORED_QUEUES = tuple(each.queue for each in ROLES["all"].bindings if each.kind != "workflows")
@@ -39,8 +41,8 @@ def with_store(identity: str, store: str | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ServerCheck:
-    """Asks the server of `client`. `address` is for messages; `store` is the id of this worker's artifact store, and
-    `version` its (deployment, build) if it serves the runs of one.
+    """Asks the server of `client`. `address` is for messages; `store` is the id of this worker's
+    artifact store, and `version` its (deployment, build) if it serves the runs of one.
     """
 
     client: Client
@@ -59,18 +61,23 @@ class ServerCheck:
     async def obstacle(self) -> str | None:
         """Return why this worker cannot serve, and what to do about it, or None."""
         try:
-            return await self._old_server() or await self._no_namespace() or await self._other_store()
+            return (
+                await self._old_server() or await self._no_namespace() or await self._other_store()
+            )
         except RPCError as problem:
             if problem.status in _REFUSED:
                 remedy = "check TEMPORAL_API_KEY and the certificates of TEMPORAL_TLS_*"
-                return f"Temporal at {self.address} refuses this worker: {problem.message}; {remedy}"
+                return (
+                    f"Temporal at {self.address} refuses this worker: {problem.message}; {remedy}"
+                )
             return self._lost(problem)  # of other errors nothing follows
 
     async def unlisted(self) -> str | None:
-        """Return why the server gives this worker no runs although it polls: it does not list its build. None if it
-        does, or if the worker serves no version.
+        """Return why the server gives this worker no runs although it polls: it does not list its
+        build. None if it does, or if the worker serves no version.
 
-        A server that has as many builds as it takes refuses the polls of another one, and the SDK repeats them quietly.
+        A server that has as many builds as it takes refuses the polls of another one, and the
+        SDK repeats them quietly.
         """
         if self.version is None:
             return None
@@ -80,19 +87,31 @@ class ServerCheck:
             deployment_version=WorkerDeploymentVersion(deployment_name=deployment, build_id=build),
         )
         try:
-            await self.client.workflow_service.describe_worker_deployment_version(request, timeout=_LIMIT)
+            await self.client.workflow_service.describe_worker_deployment_version(
+                request, timeout=_LIMIT
+            )
         except RPCError as problem:
             if problem.status != RPCStatusCode.NOT_FOUND:
                 return None
             known = await self._known_builds(deployment)
-            remedy = f"if that is the most it takes, delete old ones with `sennit setup --prune {deployment}`"
-            return f"the server does not list {deployment}:{build}, and gives it no runs; it lists {known}: {remedy}"
+            remedy = (
+                "if that is the most it takes, delete old ones with `sennit setup --prune "
+                f"{deployment}`"
+            )
+            return (
+                f"the server does not list {deployment}:{build}, and gives it no runs; it lists "
+                f"{known}: {remedy}"
+            )
         return None
 
     async def _known_builds(self, deployment: str) -> str:
-        request = DescribeWorkerDeploymentRequest(namespace=self.client.namespace, deployment_name=deployment)
+        request = DescribeWorkerDeploymentRequest(
+            namespace=self.client.namespace, deployment_name=deployment
+        )
         try:
-            there = await self.client.workflow_service.describe_worker_deployment(request, timeout=_LIMIT)
+            there = await self.client.workflow_service.describe_worker_deployment(
+                request, timeout=_LIMIT
+            )
         except RPCError:
             return "no build"
         count = len(there.worker_deployment_info.version_summaries)
@@ -106,12 +125,19 @@ class ServerCheck:
         if self.version is None:
             return ""
         deployment, build = self.version
-        request = DescribeWorkerDeploymentRequest(namespace=self.client.namespace, deployment_name=deployment)
+        request = DescribeWorkerDeploymentRequest(
+            namespace=self.client.namespace, deployment_name=deployment
+        )
         try:
-            there = await self.client.workflow_service.describe_worker_deployment(request, timeout=_LIMIT)
-            current = there.worker_deployment_info.routing_config.current_deployment_version.build_id
+            there = await self.client.workflow_service.describe_worker_deployment(
+                request, timeout=_LIMIT
+            )
+            current = (
+                there.worker_deployment_info.routing_config.current_deployment_version.build_id
+            )
         except RPCError as problem:
-            if problem.status != RPCStatusCode.NOT_FOUND:  # it is as long as no worker of it has polled
+            # It is as long as no worker of it has polled.
+            if problem.status != RPCStatusCode.NOT_FOUND:
                 return ""
             current = ""
         if current == build:
@@ -126,18 +152,27 @@ class ServerCheck:
             return ""
         missing = ", ".join(name for name in KEYS if name not in present)
         remedy = "until you run `sennit setup`, lists of runs cannot filter by them"
-        return missing and f"namespace {self.client.namespace!r} lacks the search attributes {missing}: {remedy}"
+        return (
+            missing
+            and f"namespace {self.client.namespace!r} lacks the search attributes {missing}: "
+            f"{remedy}"
+        )
 
     def _lost(self, problem: RPCError) -> str | None:
         return f"Temporal at {self.address} does not answer" if problem.status in _LOST else None
 
     async def _old_server(self) -> str | None:
-        info = await self.client.workflow_service.get_system_info(GetSystemInfoRequest(), timeout=_LIMIT)
+        info = await self.client.workflow_service.get_system_info(
+            GetSystemInfoRequest(), timeout=_LIMIT
+        )
         found = re.match(r"v?(\d+)\.(\d+)", info.server_version)
         if found is None or (int(found[1]), int(found[2])) >= LEAST_SERVER:
             return None
         least = ".".join(map(str, LEAST_SERVER))
-        return f"Temporal at {self.address} is version {info.server_version}: upgrade it to {least} or newer"
+        return (
+            f"Temporal at {self.address} is version {info.server_version}: upgrade it to {least} "
+            "or newer"
+        )
 
     async def _no_namespace(self) -> str | None:
         name = self.client.namespace
@@ -159,13 +194,19 @@ class ServerCheck:
                 task_queue=TaskQueue(name=queue),
                 task_queue_type=TaskQueueType.TASK_QUEUE_TYPE_ACTIVITY,
             )
-            queue_now = await self.client.workflow_service.describe_task_queue(request, timeout=_LIMIT)
+            queue_now = await self.client.workflow_service.describe_task_queue(
+                request, timeout=_LIMIT
+            )
             for poller in queue_now.pollers:
                 who, _, store = poller.identity.partition(_STORE)
                 polled = poller.last_access_time.ToDatetime(UTC)
                 if store not in ("", self.store) and datetime.now(UTC) - polled < _POLLED:
                     remedy = (
-                        "SENNIT_ARTIFACTS of all must name one shared folder or bucket; to move it, stop them all first"
+                        "SENNIT_ARTIFACTS of all must name one shared folder or bucket; to move "
+                        "it, stop them all first"
                     )
-                    return f"{who} has the artifact store {store}, this worker has {self.store}: {remedy}"
+                    return (
+                        f"{who} has the artifact store {store}, this worker has {self.store}: "
+                        f"{remedy}"
+                    )
         return None

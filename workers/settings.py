@@ -28,7 +28,9 @@ _SWITCH = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no
 
 
 class WrongSetting(Exception):
-    """A variable whose value a worker cannot use. The message is one line naming variable, value and remedy."""
+    """A variable whose value a worker cannot use. The message is one line naming
+    variable, value and remedy.
+    """
 
 
 @contextmanager
@@ -84,13 +86,17 @@ def _modules(text: str) -> tuple[str, ...]:
     names = tuple(part.strip() for part in text.split(",") if part.strip())
     for name in names:
         if not _MODULE.fullmatch(name):
-            raise ValueError(f"{name!r} is not the name of a Python module; give names like mytools,acme.search")
+            raise ValueError(
+                f"{name!r} is not the name of a Python module; give names like mytools,acme.search"
+            )
     return names
 
 
 def _address(text: str) -> ListenAddress:
     if text.startswith("tcp://"):
-        raise ValueError("comes from a Kubernetes service of that name; set enableServiceLinks: false on the pod")
+        raise ValueError(
+            "comes from a Kubernetes service of that name; set enableServiceLinks: false on the pod"
+        )
     host, _, port = text.rpartition(":")
     return ListenAddress(host.strip("[]") or "0.0.0.0", _whole(0, 65_535)(port))  # noqa: S104 - probes come from outside
 
@@ -149,11 +155,17 @@ class WorkerSettings:
     docs: Annotated[Path | None, "SENNIT_DOCS", _path] = None
     docs_roots: Annotated[tuple[Path, ...], "SENNIT_DOCS_ROOTS", _paths] = ()
     grants: Annotated[Path | None, "SENNIT_GRANTS", _path] = None
-    approval: Annotated[ApprovalPolicy | None, "SENNIT_APPROVAL", _choice(get_args(ApprovalPolicy))] = None
+    approval: Annotated[
+        ApprovalPolicy | None, "SENNIT_APPROVAL", _choice(get_args(ApprovalPolicy))
+    ] = None
     """None counts as `writes`, but for rules that allow some of these."""
     approval_rules: Annotated[Path | None, "SENNIT_APPROVAL_RULES", _path] = None
-    budget_default: Annotated[TenantLimits, "SENNIT_BUDGET_DEFAULT", tenant_limits] = field(default_factory=dict)
-    budget_max: Annotated[TenantLimits, "SENNIT_BUDGET_MAX", tenant_limits] = field(default_factory=dict)
+    budget_default: Annotated[TenantLimits, "SENNIT_BUDGET_DEFAULT", tenant_limits] = field(
+        default_factory=dict
+    )
+    budget_max: Annotated[TenantLimits, "SENNIT_BUDGET_MAX", tenant_limits] = field(
+        default_factory=dict
+    )
     quota: Annotated[QuotaLimits, "SENNIT_QUOTA", quota_limits] = field(default_factory=QuotaLimits)
     tools: Annotated[tuple[str, ...], "SENNIT_TOOLS", _modules] = ()
     tools_path: Annotated[tuple[Path, ...], "SENNIT_TOOLS_PATH", _paths] = ()
@@ -165,7 +177,9 @@ class WorkerSettings:
     sandbox: Annotated[SandboxChoice, "SENNIT_SANDBOX", _choice(get_args(SandboxChoice))] = "auto"
     learn: Annotated[LearnChoice, "SENNIT_LEARN", _choice(get_args(LearnChoice))] = "off"
     plan_hints: Annotated[HintChoice, "SENNIT_PLAN_HINTS", _choice(get_args(HintChoice))] = "off"
-    speculate: Annotated[SpeculateChoice, "SENNIT_SPECULATE", _choice(get_args(SpeculateChoice))] = "asked"
+    speculate: Annotated[
+        SpeculateChoice, "SENNIT_SPECULATE", _choice(get_args(SpeculateChoice))
+    ] = "asked"
     health: Annotated[ListenAddress | None, "SENNIT_HEALTH_PORT", _address] = None
     trace_contents: Annotated[bool, "SENNIT_TRACE_CONTENTS", _switch] = False
     metrics: Annotated[ListenAddress | None, "SENNIT_METRICS_PORT", _fixed_address] = None
@@ -181,9 +195,11 @@ class WorkerSettings:
 
 
 def read_settings(env: Mapping[str, str] = os.environ) -> WorkerSettings:
-    """Return the settings in `env`; an empty variable counts as absent. Raises WrongSetting for a wrong value.
+    """Return the settings in `env`; an empty variable counts as absent. Raises
+    WrongSetting for a wrong value.
 
-    Artifacts, indexes and logins are by default in SENNIT_STATE, or in `sennit` of XDG_STATE_HOME or ~/.local/state.
+    Artifacts, indexes and logins are by default in SENNIT_STATE, or in `sennit` of
+    XDG_STATE_HOME or ~/.local/state.
     """
     values: dict[str, Any] = {}
     for name, hint in get_type_hints(WorkerSettings, include_extras=True).items():
@@ -192,7 +208,8 @@ def read_settings(env: Mapping[str, str] = os.environ) -> WorkerSettings:
     if len({"deployment", "build_id"} & values.keys()) == 1:
         deployment, build = values.get("deployment"), values.get("build_id")
         raise WrongSetting(
-            f"TEMPORAL_DEPLOYMENT_NAME={deployment!r} and TEMPORAL_WORKER_BUILD_ID={build!r}: set both or neither"
+            f"TEMPORAL_DEPLOYMENT_NAME={deployment!r} and TEMPORAL_WORKER_BUILD_ID={build!r}: set "
+            "both or neither"
         )
     state = _read(env, "SENNIT_STATE", _path)
     if state is None:
@@ -201,7 +218,11 @@ def read_settings(env: Mapping[str, str] = os.environ) -> WorkerSettings:
         models = ModelSettings.read(env)
     except ValueError as problem:
         raise WrongSetting(str(problem)) from None
-    places = {"artifacts": state / "artifacts", "index": state / "index", "logins": state / "logins"}
+    places = {
+        "artifacts": state / "artifacts",
+        "index": state / "index",
+        "logins": state / "logins",
+    }
     return WorkerSettings(**{**places, **values}, models=models)
 
 

@@ -1,4 +1,6 @@
-"""Ends a worker process: drained at the first signal, at once at the second, and in any case in time."""
+"""Ends a worker process: drained at the first signal, at once at the second,
+and in any case in time.
+"""
 
 import asyncio
 import logging
@@ -10,12 +12,15 @@ from typing import Any, NoReturn
 from sennit.workers.output import write_out
 
 AFTER_DRAIN = 4.0
-"""Seconds that activities have to react to their cancellation after the drain. With the default drain of 25 s a process
-has ended before the 30 s that Kubernetes grants are over."""
+"""Seconds that activities have to react to their cancellation after the drain. With the default
+drain of 25 s a process has ended before the 30 s that Kubernetes grants are over.
+"""
 
 
 class StopRequest:
-    """Waits for SIGTERM or SIGINT. A second signal ends the process at once; the server retries what was cut off."""
+    """Waits for SIGTERM or SIGINT. A second signal ends the process at once; the server
+    retries what was cut off.
+    """
 
     def __init__(self) -> None:
         self._requested = asyncio.Event()
@@ -37,7 +42,9 @@ class StopRequest:
 
 
 def leave_by(seconds: float) -> None:
-    """End the process with code 1 in `seconds`, even if a thread cannot be stopped or the event loop is blocked."""
+    """End the process with code 1 in `seconds`, even if a thread cannot be stopped or the
+    event loop is blocked.
+    """
     timer = threading.Timer(seconds, _give_up, (seconds,))
     timer.daemon = True
     timer.start()
@@ -46,7 +53,8 @@ def leave_by(seconds: float) -> None:
 def leave(code: int) -> NoReturn:
     """End the process now, after writing out the log.
 
-    The interpreter's own shutdown is skipped: the SDK's core may still have threads in Python, which would abort it.
+    The interpreter's own shutdown is skipped: the SDK's core may still have threads in
+    Python, which would abort it.
     """
     logging.shutdown()
     write_out()

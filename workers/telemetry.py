@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 log = structlog.stdlib.get_logger("workers")
 
-_CORE_LEVELS = "error,temporalio_sdk_core=warn,temporal_sdk_bridge=warn"  # not a line a poller for each lost connection
+# Not a line a poller for each lost connection.
+_CORE_LEVELS = "error,temporalio_sdk_core=warn,temporal_sdk_bridge=warn"
 _BUCKETS = {"sennit_model_first_token": (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120)}
 """In seconds; the SDK's own end at 10."""
 _RECEIVERS = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
@@ -36,11 +37,14 @@ _RECEIVER_HEADERS = ("OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_HE
 _CHATTY = ("temporalio", "httpx", "httpcore", "asyncio")
 
 
-def start_log(form: LogForm, level: str, env: Mapping[str, str] = os.environ, stream: TextIO | None = None) -> None:
+def start_log(
+    form: LogForm, level: str, env: Mapping[str, str] = os.environ, stream: TextIO | None = None
+) -> None:
     """Send every log entry of this process to `stream` (stderr), without secrets.
 
-    Unless `form` says otherwise, each is a JSON object on a line if the stream is not a terminal. Entries made in an
-    activity or a workflow have `run` (workflow id), `run_id` and `node` (activity id).
+    Unless `form` says otherwise, each is a JSON object on a line if the stream is not a
+    terminal. Entries made in an activity or a workflow have `run` (workflow id), `run_id`
+    and `node` (activity id).
     """
     out = stream or log_stream()
     as_json = form == "json" or (form == "auto" and not out.isatty())
@@ -58,7 +62,8 @@ def start_log(form: LogForm, level: str, env: Mapping[str, str] = os.environ, st
                 _short_failure,
                 ProcessorFormatter.remove_processors_meta,
                 *_render(as_json, out, env),
-                lambda _logger, _method, line: redact(str(line), env),  # last: the line as it would be written
+                # Last: the line as it would be written.
+                lambda _logger, _method, line: redact(str(line), env),
             ],
         )
     )
@@ -88,7 +93,9 @@ def start_runtime(metrics: ListenAddress | None) -> None:
 
     To be called once, before the first client. Raises WrongSetting when the port cannot be had.
     """
-    forwarding = LogForwardingConfig(logger=logging.getLogger("temporalio.core"), append_target_to_name=False)
+    forwarding = LogForwardingConfig(
+        logger=logging.getLogger("temporalio.core"), append_target_to_name=False
+    )
     prometheus = PrometheusConfig(
         bind_address=str(metrics),
         counters_total_suffix=True,
@@ -97,7 +104,8 @@ def start_runtime(metrics: ListenAddress | None) -> None:
         histogram_bucket_overrides=_BUCKETS,
     )
     telemetry = TelemetryConfig(
-        logging=LoggingConfig(_CORE_LEVELS, forwarding=forwarding), metrics=prometheus if metrics else None
+        logging=LoggingConfig(_CORE_LEVELS, forwarding=forwarding),
+        metrics=prometheus if metrics else None,
     )
     try:
         Runtime.set_default(Runtime(telemetry=telemetry))
@@ -106,8 +114,9 @@ def start_runtime(metrics: ListenAddress | None) -> None:
 
 
 def start_traces(contents: bool, env: Mapping[str, str] = os.environ) -> "Traces | None":
-    """Return what records spans and sends them to where the OTEL_* variables say; None if they name no place, or
-    without the extra `otel`. With `contents`, spans hold what models read and write. Raises WrongSetting.
+    """Return what records spans and sends them to where the OTEL_* variables say; None if they
+    name no place, or without the extra `otel`. With `contents`, spans hold what models read and
+    write. Raises WrongSetting.
     """
     name = next((name for name in _RECEIVERS if env.get(name)), None)
     if name is None:
@@ -130,8 +139,12 @@ def start_traces(contents: bool, env: Mapping[str, str] = os.environ) -> "Traces
 def tool_gauges() -> Callable[[int, float], None]:
     """Return what shows the state of the tools' threads on /metrics."""
     meter = Runtime.default().metric_meter
-    lost = meter.create_gauge("sennit_tool_threads_lost", "Threads in calls that were given up and have not ended")
-    blocked = meter.create_gauge_float("sennit_tool_loop_blocked", "How long a tool blocks all async tools", "s")
+    lost = meter.create_gauge(
+        "sennit_tool_threads_lost", "Threads in calls that were given up and have not ended"
+    )
+    blocked = meter.create_gauge_float(
+        "sennit_tool_loop_blocked", "How long a tool blocks all async tools", "s"
+    )
 
     def show(threads: int, seconds: float) -> None:
         lost.set(threads)
@@ -142,10 +155,16 @@ def tool_gauges() -> Callable[[int, float], None]:
 
 def _render(as_json: bool, out: TextIO, env: Mapping[str, str]) -> list[Processor]:
     if as_json:
-        return [structlog.processors.format_exc_info, _order, structlog.processors.JSONRenderer(ensure_ascii=False)]
+        return [
+            structlog.processors.format_exc_info,
+            _order,
+            structlog.processors.JSONRenderer(ensure_ascii=False),
+        ]
     colors = out.isatty() and not env.get("NO_COLOR")
     traceback = structlog.dev.plain_traceback
-    return [structlog.dev.ConsoleRenderer(colors=colors, exception_formatter=traceback, pad_event_to=0)]
+    return [
+        structlog.dev.ConsoleRenderer(colors=colors, exception_formatter=traceback, pad_event_to=0)
+    ]
 
 
 def _order(_logger: Any, _method: str, event: EventDict) -> EventDict:
@@ -159,7 +178,9 @@ def _origin(_logger: Any, _method: str, event: EventDict) -> EventDict:
     in_workflow = getattr(record, "temporal_workflow", None)
     places: tuple[str | None, ...] = ()
     if isinstance(in_activity, dict):
-        places = tuple(in_activity.get(key) for key in ("workflow_id", "workflow_run_id", "activity_id"))
+        places = tuple(
+            in_activity.get(key) for key in ("workflow_id", "workflow_run_id", "activity_id")
+        )
     elif isinstance(in_workflow, dict):
         places = (in_workflow.get("workflow_id"), in_workflow.get("run_id"))
     elif activity.in_activity():

@@ -21,7 +21,15 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 from opentelemetry.sdk.trace.sampling import Decision
-from opentelemetry.trace import Link, NonRecordingSpan, SpanContext, SpanKind, Status, StatusCode, TraceFlags
+from opentelemetry.trace import (
+    Link,
+    NonRecordingSpan,
+    SpanContext,
+    SpanKind,
+    Status,
+    StatusCode,
+    TraceFlags,
+)
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 from temporalio import workflow
 from temporalio.api.common.v1 import Payload
@@ -45,7 +53,9 @@ from sennit.workflows.messages.result import RunReport
 from sennit.workflows.run.subagent import RUN_ID_CHARACTERS
 
 CONTEXT = "_tracer-data"
-"""The header in which Temporal's own interceptors for OpenTelemetry, in every language, hand on a trace."""
+"""The header in which Temporal's own interceptors for OpenTelemetry, in every
+language, hand on a trace.
+"""
 MEMO = "traceparent"
 STARTED = "sennit-started"
 RUN = "invoke_agent sennit"
@@ -68,18 +78,23 @@ class _Ids(RandomIdGenerator):
 
 
 class Traces(Interceptor):
-    """Records spans, and brings the caller's trace from the start of a run to all that the run does."""
+    """Records spans, and brings the caller's trace from the start of a run to
+    all that the run does.
+    """
 
     def __init__(self, contents: bool) -> None:
-        """The OTEL_* variables say where spans go, which are kept, and what else they say of this process. Raises
-        ValueError for one that cannot be used.
+        """The OTEL_* variables say where spans go, which are kept, and what else they say of this
+        process. Raises ValueError for one that cannot be used.
         """
         self.contents = contents
         self._ids = _Ids()
         resource = Resource.create()
-        if str(resource.attributes[SERVICE_NAME]).startswith("unknown_service"):  # nobody has given a name
+        # Nobody has given a name.
+        if str(resource.attributes[SERVICE_NAME]).startswith("unknown_service"):
             resource = resource.merge(Resource({SERVICE_NAME: "sennit"}))
-        self._provider = TracerProvider(resource=resource, id_generator=self._ids, shutdown_on_exit=False)
+        self._provider = TracerProvider(
+            resource=resource, id_generator=self._ids, shutdown_on_exit=False
+        )
         self._provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
         self._tracer = self._provider.get_tracer("sennit")
         self._ended: deque[str] = deque(maxlen=1000)
@@ -131,7 +146,9 @@ class Traces(Interceptor):
             yield
 
     def run_ended(self, span: Span, caller: SpanContext | None) -> None:
-        """Record the span of a run, once: a query may have shown its end before the workflow task that ends it."""
+        """Record the span of a run, once: a query may have shown its end before the
+        workflow task that ends it.
+        """
         if span.id not in self._ended:
             self._ended.append(span.id)
             outer = _caller.set(caller)
@@ -153,7 +170,10 @@ class Traces(Interceptor):
         if caller is not None:
             flags = caller.trace_flags
         else:
-            kept = self._provider.sampler.should_sample(None, number, "run").decision is Decision.RECORD_AND_SAMPLE
+            kept = (
+                self._provider.sampler.should_sample(None, number, "run").decision
+                is Decision.RECORD_AND_SAMPLE
+            )
             flags = TraceFlags(TraceFlags.SAMPLED if kept else TraceFlags.DEFAULT)
         return SpanContext(number, int(ident, 16), is_remote=True, trace_flags=flags)
 
@@ -182,7 +202,9 @@ class _Activity(ActivityInboundInterceptor):
 
 
 class _Run(WorkflowInboundInterceptor):
-    """Hands the caller's trace on, and tells of the run's end when it happens, not when it is replayed."""
+    """Hands the caller's trace on, and tells of the run's end when it happens,
+    not when it is replayed.
+    """
 
     recorder: Traces
 
@@ -193,8 +215,11 @@ class _Run(WorkflowInboundInterceptor):
         try:
             result = await super().execute_workflow(input)
         except BaseException as error:
-            is_cancelled = is_cancelled_exception(error) and workflow.cancellation_reason() is not None
-            if is_cancelled or isinstance(error, ApplicationError):  # else it goes on, here or as a new run
+            is_cancelled = (
+                is_cancelled_exception(error) and workflow.cancellation_reason() is not None
+            )
+            # Else it goes on, here or as a new run.
+            if is_cancelled or isinstance(error, ApplicationError):
                 self._end(input, error, "cancelled" if is_cancelled else "failed")
             raise
         self._end(input, result, "done")
@@ -227,7 +252,9 @@ class _Run(WorkflowInboundInterceptor):
 
 
 def _run_of(execution: ExecuteWorkflowInput, info: workflow.Info) -> str:
-    """Return the prefix under which a run has stored its outputs: that of a sub-agent stands in its request."""
+    """Return the prefix under which a run has stored its outputs: that of a sub-agent
+    stands in its request.
+    """
     request = execution.args[0] if execution.args else None
     if info.parent and isinstance(request, dict):
         prefix = request.get("run_prefix")
@@ -254,7 +281,9 @@ class _Outward(WorkflowOutboundInterceptor):
 
 
 def _begun() -> Payload:
-    """Return when the first of the runs began that this one continues. Only they can have sent the header."""
+    """Return when the first of the runs began that this one continues. Only they
+    can have sent the header.
+    """
     info = workflow.info()
     if info.continued_run_id and STARTED in info.headers:
         return info.headers[STARTED]
@@ -287,7 +316,9 @@ def caller_in(header: Payload | None) -> SpanContext | None:
     if not isinstance(carrier, dict):
         return None
     texts = {str(name): value for name, value in carrier.items() if isinstance(value, str)}
-    found = trace.get_current_span(TraceContextTextMapPropagator().extract(texts, Context())).get_span_context()
+    found = trace.get_current_span(
+        TraceContextTextMapPropagator().extract(texts, Context())
+    ).get_span_context()
     if not found.is_valid:
         return None
     return found

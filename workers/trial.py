@@ -1,4 +1,6 @@
-"""`python -m sennit.workers try NAME`: call one tool once with this environment, and say as JSON what came of it."""
+"""`python -m sennit.workers try NAME`: call one tool once with this environment, and say
+as JSON what came of it.
+"""
 
 import argparse
 import asyncio
@@ -25,7 +27,8 @@ RETURNED, FAILED, REFUSED = 0, 1, 2
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write one object to stdout, with `result`, `error` or `refused`, and return the exit code for it.
+    """Write one object to stdout, with `result`, `error` or `refused`, and
+    return the exit code for it.
 
     Whatever the tool itself prints goes to stderr. Raises WrongSetting.
     """
@@ -49,12 +52,18 @@ def main(arguments: Sequence[str]) -> int:
             raise _Refused(asyncio.run(_what_it_writes(tool, values)))
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as cache:
             return _say(
-                stdout, RETURNED, result=asyncio.run(_call(tool, values, args.docs or settings.docs, Path(cache)))
+                stdout,
+                RETURNED,
+                result=asyncio.run(_call(tool, values, args.docs or settings.docs, Path(cache))),
             )
     except (_Refused, UnknownTool, ToolArgumentError) as problem:
         return _say(stdout, REFUSED, refused=str(problem))
     except Exception as error:  # noqa: BLE001  whatever a tool raises is what came of it
-        failure = {"type": type(error).__name__, "message": redact(str(error)), "stack": stack_of(error).text}
+        failure = {
+            "type": type(error).__name__,
+            "message": redact(str(error)),
+            "stack": stack_of(error).text,
+        }
         return _say(stdout, FAILED, error=failure)
 
 
@@ -63,13 +72,17 @@ class _Refused(Exception):
 
 
 def arguments_of(tool: Tool, words: Sequence[str]) -> dict[str, Any]:
-    """Return arguments from `name=value` words, each read by its type in the tool's schema. Raises _Refused."""
+    """Return arguments from `name=value` words, each read by its type in the tool's
+    schema. Raises _Refused.
+    """
     properties, defs = tool.schema.get("properties", {}), definitions(tool.schema)
     values: dict[str, Any] = {}
     for word in words:
         name, equals, text = word.partition("=")
         if not equals or name in values:
-            raise _Refused(f"--arg {word[:60]}: {'given twice' if equals else 'write it as name=value'}")
+            raise _Refused(
+                f"--arg {word[:60]}: {'given twice' if equals else 'write it as name=value'}"
+            )
         values[name] = typed_value(text, types_of(properties.get(name, {}), defs))
     return values
 
@@ -99,8 +112,12 @@ async def _what_it_writes(tool: Tool, values: dict[str, Any]) -> str:
     shown = json.dumps(values, ensure_ascii=False)
     if tool.preview is not None:
         positional, named = tool.passed(tool.check(values))
-        shown = (await tool_threads.run(partial(tool.preview, *positional, **named), tool.name)).text
-    return redact(f"{tool.name} writes, and was not called; --yes calls it. It would write:\n{shown}")
+        shown = (
+            await tool_threads.run(partial(tool.preview, *positional, **named), tool.name)
+        ).text
+    return redact(
+        f"{tool.name} writes, and was not called; --yes calls it. It would write:\n{shown}"
+    )
 
 
 def _note(kind: str, text: str) -> None:

@@ -1,5 +1,5 @@
-"""Loads what a role serves, and nothing that it does not need; notes the user's modules that this has imported, for
-those who ask whether one has changed since.
+"""Loads what a role serves, and nothing that it does not need; notes the user's modules that this
+has imported, for those who ask whether one has changed since.
 """
 
 import json
@@ -30,8 +30,9 @@ _noted: dict[str, str] = {}
 
 @dataclass(frozen=True, slots=True)
 class RoleWork:
-    """Workflows, and activities by kind. Without activities there are no artifact `store` and no `threads` of tools.
-    `note` says what this machine lacks that work can do without. `warm_up` is called in a thread once the worker polls.
+    """Workflows, and activities by kind. Without activities there are no artifact `store` and no
+    `threads` of tools. `note` says what this machine lacks that work can do without. `warm_up` is
+    called in a thread once the worker polls.
     """
 
     workflows: Sequence[type] = ()
@@ -44,12 +45,14 @@ class RoleWork:
 
 
 def load_work(role: Role, settings: WorkerSettings, identity: str) -> RoleWork:
-    """Import and build what `role` serves: a workflow worker loads no tools, a tool worker no workflow.
+    """Import and build what `role` serves: a workflow worker loads no tools, a
+    tool worker no workflow.
 
-    Raises WrongSetting for tools that cannot be offered, for an index that cannot be written, for variables that no
-    bucket can have, for the role `llm` without a key that its models need, for the role `sandbox` where no sandbox
-    works, and for a kernel that cannot confine programs under SENNIT_SANDBOX=strict. Another role goes without its
-    sandbox queue then. Whether the store is there is not looked at.
+    Raises WrongSetting for tools that cannot be offered, for an index that cannot be written, for
+    variables that no bucket can have, for the role `llm` without a key that its models need, for
+    the role `sandbox` where no sandbox works, and for a kernel that cannot confine programs under
+    SENNIT_SANDBOX=strict. Another role goes without its sandbox queue then. Whether the store is
+    there is not looked at.
     """
     workflows: tuple[type, ...] = ()
     if role.serves("workflows"):
@@ -72,7 +75,9 @@ def load_work(role: Role, settings: WorkerSettings, identity: str) -> RoleWork:
     )
     if role.name == "llm":
         _check_keys(settings)
-    registry = load_registry(settings, role, lambda reason: _log().warning("tools are not offered", reason=reason))
+    registry = load_registry(
+        settings, role, lambda reason: _log().warning("tools are not offered", reason=reason)
+    )
     try:
         models = Models.of(settings.models, CallMeter())
         with store_setting(settings.artifacts):
@@ -103,7 +108,8 @@ def load_work(role: Role, settings: WorkerSettings, identity: str) -> RoleWork:
         "sandbox": host.sandbox() if sandboxed else (),
     }
     note = confinement_note(settings) if role.serves("tools", "llm") else ""
-    # Only tools and models need what is loaded here: a worker that runs workflows alone starts without it.
+    # Only tools and models need what is loaded here: a worker that runs workflows
+    # alone starts without it.
     warm_up: Callable[[], None] | None = None
     if role.serves("tools"):
         warm_up = host.warm_up
@@ -113,14 +119,16 @@ def load_work(role: Role, settings: WorkerSettings, identity: str) -> RoleWork:
 
 
 def confinement_note(settings: WorkerSettings) -> str:
-    """Return what programs and calculations go without on this machine, or nothing. Raises WrongSetting if the setting
-    does not allow that.
+    """Return what programs and calculations go without on this machine, or nothing. Raises
+    WrongSetting if the setting does not allow that.
     """
     from sennit.activities.sandbox.confinement import find_confinement
 
     missing = find_confinement().missing
     if missing and settings.sandbox == "strict":
-        raise WrongSetting(f"SENNIT_SANDBOX='strict': {missing}; use a kernel that has it, or another setting")
+        raise WrongSetting(
+            f"SENNIT_SANDBOX='strict': {missing}; use a kernel that has it, or another setting"
+        )
     return missing
 
 
@@ -143,13 +151,19 @@ def _workflows() -> tuple[type, ...]:
 
 
 def _check_keys(settings: WorkerSettings) -> None:
-    """A worker of this role without its key would take calls from those that have it, and fail them."""
+    """A worker of this role without its key would take calls from those that
+    have it, and fail them.
+    """
     for model, variable in settings.models.keyless().items():
-        raise WrongSetting(f"SENNIT_MODEL names {model} and {variable} is not set; in Kubernetes it is in a Secret")
+        raise WrongSetting(
+            f"SENNIT_MODEL names {model} and {variable} is not set; in Kubernetes it is in a Secret"
+        )
 
 
 def load_registry(
-    settings: WorkerSettings, role: Role = ROLES["all"], on_missing: Callable[[str], None] = lambda _: None
+    settings: WorkerSettings,
+    role: Role = ROLES["all"],
+    on_missing: Callable[[str], None] = lambda _: None,
 ) -> "Registry":
     """Return the tools that these settings name, as far as `role` needs them. Raises WrongSetting.
 
@@ -158,7 +172,11 @@ def load_registry(
     from sennit.activities.toolbox import ToolSetupError, load_tools
 
     left_out: dict[str, str] = {}
-    offered = _sandbox_tools(role, settings, on_missing, left_out) if role.serves("tools", "sandbox") else []
+    offered = (
+        _sandbox_tools(role, settings, on_missing, left_out)
+        if role.serves("tools", "sandbox")
+        else []
+    )
     if role.serves("tools"):
         offered += _configured_tools(settings, left_out)
     for folder in settings.tools_path:
@@ -176,8 +194,12 @@ def load_registry(
     return registry
 
 
-def load_rules(settings: WorkerSettings, registry: "Registry", role: Role = ROLES["all"]) -> "ApprovalRules":
-    """Return what the operator has decided about writes. Raises WrongSetting for a rule that could not do its work."""
+def load_rules(
+    settings: WorkerSettings, registry: "Registry", role: Role = ROLES["all"]
+) -> "ApprovalRules":
+    """Return what the operator has decided about writes. Raises WrongSetting for a rule that
+    could not do its work.
+    """
     from sennit.activities.toolbox import ToolSetupError
     from sennit.activities.toolbox.approval_rules import ApprovalRules, read_rules
 
@@ -185,13 +207,18 @@ def load_rules(settings: WorkerSettings, registry: "Registry", role: Role = ROLE
         return ApprovalRules()
     knows_all, always_asks = role.serves("tools"), settings.approval == "writes"
     try:
-        return read_rules(settings.approval_rules, registry, knows_all=knows_all, always_asks=always_asks)
+        return read_rules(
+            settings.approval_rules, registry, knows_all=knows_all, always_asks=always_asks
+        )
     except ToolSetupError as problem:
         raise WrongSetting(f"SENNIT_APPROVAL_RULES: {problem}") from None
 
 
 def _sandbox_tools(
-    role: Role, settings: WorkerSettings, on_missing: Callable[[str], None], left_out: dict[str, str]
+    role: Role,
+    settings: WorkerSettings,
+    on_missing: Callable[[str], None],
+    left_out: dict[str, str],
 ) -> "list[Tool]":
     from sennit.activities.sandbox.runner import NoSandbox, find_sandbox
     from sennit.activities.sandbox.tools import code_tools
@@ -200,14 +227,20 @@ def _sandbox_tools(
         return code_tools(find_sandbox(settings.sandbox, Path(tempfile.gettempdir())))
     except NoSandbox as problem:
         if role.name == "sandbox":
-            raise WrongSetting(f"SENNIT_SANDBOX={settings.sandbox!r}: no sandbox works here: {problem}") from None
+            raise WrongSetting(
+                f"SENNIT_SANDBOX={settings.sandbox!r}: no sandbox works here: {problem}"
+            ) from None
         on_missing(f"python, shell, diff and apply: no sandbox works here: {problem}")
-        left_out |= dict.fromkeys(("python", "shell", "diff", "apply"), f"no sandbox works here: {problem}")
+        left_out |= dict.fromkeys(
+            ("python", "shell", "diff", "apply"), f"no sandbox works here: {problem}"
+        )
         return []
 
 
 def _configured_tools(settings: WorkerSettings, left_out: dict[str, str]) -> "list[Tool]":
-    """Return the tools of the settings that name a folder or a file, and add why others are left out."""
+    """Return the tools of the settings that name a folder or a file, and add
+    why others are left out.
+    """
     from sennit.activities.toolbox import ToolSetupError
     from sennit.activities.toolbox.files.write import write_tools
     from sennit.activities.toolbox.http.declarations import http_tools
@@ -242,7 +275,9 @@ def _offer_mcp_tools(path: Path, logins: Path, registry: "Registry") -> None:
     except ToolSetupError as problem:
         raise WrongSetting(f"SENNIT_MCP: {problem}") from None
     except ModuleNotFoundError as missing:
-        raise WrongSetting(f"SENNIT_MCP='{path}': needs sennit[mcp]; {missing.name} is not installed") from None
+        raise WrongSetting(
+            f"SENNIT_MCP='{path}': needs sennit[mcp]; {missing.name} is not installed"
+        ) from None
 
 
 def _offer_agents(place: Path | str, registry: "Registry") -> None:
@@ -253,19 +288,24 @@ def _offer_agents(place: Path | str, registry: "Registry") -> None:
 
         for tool in a2a_tools(place, os.environ):
             if tool.name in registry:
-                raise ToolSetupError(f"{tool.name}: another tool has this name; give the agent another one")
+                raise ToolSetupError(
+                    f"{tool.name}: another tool has this name; give the agent another one"
+                )
             registry.add(tool)
     except ToolSetupError as problem:
         raise WrongSetting(f"SENNIT_A2A: {problem}") from None
     except ModuleNotFoundError as missing:
-        raise WrongSetting(f"SENNIT_A2A='{place}': needs sennit[a2a]; {missing.name} is not installed") from None
+        raise WrongSetting(
+            f"SENNIT_A2A='{place}': needs sennit[a2a]; {missing.name} is not installed"
+        ) from None
 
 
 def note_imported(note: Path, tools: Sequence[str], folders: Sequence[Path]) -> None:
-    """Write a digest of each file of a module that belongs to a package of `tools` or lies below one of `folders`.
+    """Write a digest of each file of a module that belongs to a package of `tools` or lies
+    below one of `folders`.
 
-    A file keeps the digest that it had when it was first noted. The note is replaced at once, and only its owner can
-    read it.
+    A file keeps the digest that it had when it was first noted. The note is replaced at once, and
+    only its owner can read it.
     """
     found = {file: _digest(Path(file)) for file in _files(tools, folders) if file not in _noted}
     if _noted and not found:
@@ -288,7 +328,9 @@ def _files(tools: Sequence[str], folders: Sequence[Path]) -> Iterator[str]:
 
 def _is_below(file: Path, folders: Sequence[Path]) -> bool:
     """Whether a folder holds a file otherwise than by an environment of Python in it."""
-    return any(file.is_relative_to(each) for each in folders) and not file.is_relative_to(sys.prefix)
+    return any(file.is_relative_to(each) for each in folders) and not file.is_relative_to(
+        sys.prefix
+    )
 
 
 def _digest(file: Path) -> str:

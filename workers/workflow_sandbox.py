@@ -1,8 +1,8 @@
 """Runs workflow code in the SDK's sandbox in tests, and without it in workers.
 
-The sandbox finds code that is not deterministic; every test runs in it. In workers it would find nothing new
-and cost 1.5 ms of CPU a node, a quarter of all they need, because every payload enters it again.
-SENNIT_WORKFLOW_SANDBOX=1 turns it on.
+The sandbox finds code that is not deterministic; every test runs in it. In workers it would find
+nothing new and cost 1.5 ms of CPU a node, a quarter of all they need, because every payload enters
+it again. SENNIT_WORKFLOW_SANDBOX=1 turns it on.
 """
 
 from collections.abc import Callable, Sequence
@@ -51,13 +51,17 @@ PASSED_THROUGH = (
     "sennit.workflows.messages.updates",
     "sennit.workflows.messages.views",
 )
-"""Modules that the sandbox shares with the process: a class must be the same on both sides, and loading it for each
-run would cost more than its first workflow task. None may keep state, read a clock or use the SDK's API."""
+"""Modules that the sandbox shares with the process: a class must be the same on both sides, and
+loading it for each run would cost more than its first workflow task. None may keep state, read a
+clock or use the SDK's API.
+"""
 
 
 def workflow_runner() -> SandboxedWorkflowRunner:
     """Return the sandboxed runner of tests, replays and workers that ask for it."""
-    return SandboxedWorkflowRunner(SandboxRestrictions.default.with_passthrough_modules(*PASSED_THROUGH))
+    return SandboxedWorkflowRunner(
+        SandboxRestrictions.default.with_passthrough_modules(*PASSED_THROUGH)
+    )
 
 
 def runner_for(sandboxed: bool) -> "GuardedRunner":
@@ -66,12 +70,14 @@ def runner_for(sandboxed: bool) -> "GuardedRunner":
 
 
 class GuardedRunner(WorkflowRunner):
-    """Keeps from workflows what the SDK should not have given them: large updates, and news that only a query brought.
+    """Keeps from workflows what the SDK should not have given them: large updates, and news
+    that only a query brought.
 
-    A query of a run that this worker does not remember comes with all events there are, and the SDK delivers those that
-    no workflow task has delivered at the time of the last one, and batched as no replay sees them again. It would send
-    the decisions with the next workflow task. A workflow that has seen such news answers the query and is forgotten
-    before the SDK gives it anything else, so the next task replays it from the history.
+    A query of a run that this worker does not remember comes with all events there are, and the SDK
+    delivers those that no workflow task has delivered at the time of the last one, and batched as
+    no replay sees them again. It would send the decisions with the next workflow task. A workflow
+    that has seen such news answers the query and is forgotten before the SDK gives it anything
+    else, so the next task replays it from the history.
     """
 
     def __init__(self, inner: WorkflowRunner) -> None:
@@ -79,13 +85,17 @@ class GuardedRunner(WorkflowRunner):
         self._forget: Callable[[str], None] | None = None
 
     def attach(self, worker: Worker) -> None:
-        """Have this worker forget the workflows to which queries have brought news; without it, such a query fails."""
+        """Have this worker forget the workflows to which queries have brought news; without
+        it, such a query fails.
+        """
         self._forget = eviction_of(worker)
 
     def prepare_workflow(self, defn: Any) -> None:
         self._inner.prepare_workflow(defn)
 
-    def set_worker_level_failure_exception_types(self, types: Sequence[type[BaseException]]) -> None:
+    def set_worker_level_failure_exception_types(
+        self, types: Sequence[type[BaseException]]
+    ) -> None:
         self._inner.set_worker_level_failure_exception_types(types)
 
     def create_instance(self, det: WorkflowInstanceDetails) -> WorkflowInstance:
@@ -107,12 +117,13 @@ class GuardedRunner(WorkflowRunner):
 
 
 class _LastNews:
-    """Whether the last events that were news to a workflow came with a workflow task or with a query.
+    """Whether the last events that were news to a workflow came with a
+    workflow task or with a query.
 
-    The SDK does not say to which of the two an activation belongs. But it returns each flag that an activation has set
-    with all activations after the workflow task that reported it to the server, and what a query's task has set it
-    reports nowhere. So each activation with news sets a flag that is not there yet. Flags mean something to the SDK and
-    its server only below FIRST_FLAG.
+    The SDK does not say to which of the two an activation belongs. But it returns each flag that an
+    activation has set with all activations after the workflow task that reported it to the server,
+    and what a query's task has set it reports nowhere. So each activation with news sets a flag
+    that is not there yet. Flags mean something to the SDK and its server only below FIRST_FLAG.
     """
 
     def __init__(self) -> None:
@@ -127,17 +138,19 @@ class _LastNews:
     def came_with_query(self, act: Any) -> bool:
         """Whether this activation is the query that brought them.
 
-        Queries that a workflow task brings have names of their own and come after its news, which is as it should be.
+        Queries that a workflow task brings have names of their own and come after its news,
+        which is as it should be.
         """
         alone = any(job.query_workflow.query_id == QUERY_TASK for job in act.jobs)
         return alone and self._flag is not None and self._flag not in act.available_internal_flags
 
 
 def drop_large_updates(act: Any) -> None:
-    """Leave updates of over 1 MiB without a response; the server then says that no worker processes them.
+    """Leave updates of over 1 MiB without a response; the server then says that no
+    worker processes them.
 
-    The SDK sends a copy of an update with its rejection. One over the 2 MiB that a payload may have would fail
-    workflow tasks until its sender gives up, and hold up the run as long.
+    The SDK sends a copy of an update with its rejection. One over the 2 MiB that a payload may have
+    would fail workflow tasks until its sender gives up, and hold up the run as long.
     """
     for place in reversed(range(len(act.jobs))):
         if act.jobs[place].HasField("do_update") and act.jobs[place].ByteSize() > MAX_UPDATE_BYTES:

@@ -38,7 +38,13 @@ with workflow.unsafe.imports_passed_through():
     from sennit.workflows.run.plan_drafts import PlanDrafts
     from sennit.workflows.run.queries import QueryHandlers
     from sennit.workflows.run.search_attributes import blocker
-    from sennit.workflows.run.setup import RunSetup, parse_input, raise_if_invalid, run_prefix_of, with_usage
+    from sennit.workflows.run.setup import (
+        RunSetup,
+        parse_input,
+        raise_if_invalid,
+        run_prefix_of,
+        with_usage,
+    )
     from sennit.workflows.run.start import start_engine
     from sennit.workflows.run.subagent_status import FIRST_EVENTS, SubagentStatus
     from sennit.workflows.run.task_order import last_in_this_task
@@ -63,9 +69,9 @@ RAREST_DRAWING = 10
 class AgentRun(UpdateHandlers, QueryHandlers):
     """Plans a goal, or takes a plan, and runs it to an answer.
 
-    Survives the death of any process: every node that ended stays ended, and what was cut off runs again under the
-    same key. Input and updates are one JSON object each, of any shape at first: what does not fit is refused with a
-    sentence, so that a wrong form can never wedge a run.
+    Survives the death of any process: every node that ended stays ended, and what was cut off runs
+    again under the same key. Input and updates are one JSON object each, of any shape at first:
+    what does not fit is refused with a sentence, so that a wrong form can never wedge a run.
     """
 
     @workflow.init
@@ -118,7 +124,8 @@ class AgentRun(UpdateHandlers, QueryHandlers):
                 self._continue_as_new(self._request, engine)
         except BaseException as error:
             if is_cancelled_exception(error) and workflow.cancellation_reason() is not None:
-                await self._cancelled()  # not when a worker forgets the run, which cancels its tasks too
+                # Not when a worker forgets the run, which cancels its tasks too.
+                await self._cancelled()
             elif isinstance(error, ApplicationError):
                 self._status_without_engine = "failed"
                 self._journal.ended("failed", f"{error.type}: {error.message}")
@@ -138,7 +145,9 @@ class AgentRun(UpdateHandlers, QueryHandlers):
             raise
 
     async def _open_in_time(self, request: RunRequest) -> Engine:
-        """Open within the time that the run has. Once there is an engine, the engine holds the run to its time."""
+        """Open within the time that the run has. Once there is an engine, the engine
+        holds the run to its time.
+        """
         limit = None
         if request.budget is not None and self._carry is None:
             limit = request.budget.time
@@ -147,7 +156,10 @@ class AgentRun(UpdateHandlers, QueryHandlers):
                 return await self._open(request, patience)
         except TimeoutError:
             assert self._setup.budget is not None
-            late = f"the run's time ({format_duration(self._setup.budget.time or 0)}) was up before it had a plan"
+            late = (
+                f"the run's time ({format_duration(self._setup.budget.time or 0)}) was up before "
+                "it had a plan"
+            )
             raise ApplicationError(late, type="BudgetExceeded", non_retryable=True) from None
 
     async def _open(self, request: RunRequest, patience: asyncio.Timeout) -> Engine:
@@ -179,7 +191,9 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         return self._engine or await planner
 
     async def _take_place(self, patience: asyncio.Timeout) -> None:
-        """Wait until the run has its place in the quota of its namespace. The run's own time stands still meanwhile."""
+        """Wait until the run has its place in the quota of its namespace. The run's own time
+        stands still meanwhile.
+        """
         clock = asyncio.get_running_loop().time
         deadline, began = patience.when(), clock()
         patience.reschedule(None)
@@ -202,12 +216,15 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         return engine
 
     async def _plan(self, request: RunRequest, prepared: PreparedRun) -> Engine:
-        """Have the plan written, and go on with it: as the end of what has begun, or in its place."""
+        """Have the plan written, and go on with it: as the end of what has
+        begun, or in its place.
+        """
         checked = await self._setup.ask(prepared, self._check)
         engine = self._engine
         if engine is None:
             return self._begin(request, checked)
-        if engine.state.ended or engine.is_frozen:  # somebody has finished the run, or its time was up
+        # Somebody has finished the run, or its time was up.
+        if engine.state.ended or engine.is_frozen:
             return engine
         self._checked = checked
         self._setup.phase = "running"
@@ -219,7 +236,9 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         return engine
 
     def _rewrite(self, words: str) -> None:
-        """Have the planner write another plan, and ask about that. Nothing of it starts while it is written."""
+        """Have the planner write another plan, and ask about that. Nothing of it
+        starts while it is written.
+        """
         assert self._engine is not None
         self._takes_drafts = False
         self._engine.post(PlanRejected())
@@ -240,7 +259,9 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         return await self._setup.check(draft=planned.draft)
 
     def _interrupted(self) -> None:
-        """An attempt to plan has failed, or the next one begins: what was sent of the plan may not begin that one."""
+        """An attempt to plan has failed, or the next one begins: what was sent of the plan
+        may not begin that one.
+        """
         self._takes_drafts = self._engine is None
         self._drafts = PlanDrafts()
         self._changed()
@@ -253,7 +274,9 @@ class AgentRun(UpdateHandlers, QueryHandlers):
             self._engine.fail(error)
 
     async def _check(self, planned: PlanResult) -> CheckResult:
-        """Return the verdict on a planner's draft: the planner's own, unless the run has begun with a part of it."""
+        """Return the verdict on a planner's draft: the planner's own, unless the run has
+        begun with a part of it.
+        """
         self._takes_drafts = False  # the whole plan is checked as the end of what has begun by now
         if self._engine is not None:
             return await self._engine.extender.check(planned.draft)
@@ -261,57 +284,87 @@ class AgentRun(UpdateHandlers, QueryHandlers):
             return planned.checked
         return await self._setup.check(draft=planned.draft)
 
-    @workflow.signal(name="plan_draft", description="The beginning of a plan, from the planner that writes it")
+    @workflow.signal(
+        name="plan_draft", description="The beginning of a plan, from the planner that writes it"
+    )
     def plan_draft(self, request: Any = None, *more: Any) -> None:
-        """Start on the beginning of a plan. Ignores what is no such thing, comes late, or is from another attempt."""
+        """Start on the beginning of a plan. Ignores what is no such thing, comes late, or
+        is from another attempt.
+        """
         self._behind_updates(lambda: self._take_draft(request, *more))
 
     def _take_draft(self, request: Any = None, *more: Any) -> None:
-        if self._request is None or self._planner is None or self._planner.done() or not self._takes_drafts:
+        if (
+            self._request is None
+            or self._planner is None
+            or self._planner.done()
+            or not self._takes_drafts
+        ):
             return
         page = self._drafts.take(self._setup.run_prefix, request, *more)
         if page is None:
             return
         if self._engine is None:
-            self._begin(self._request, CheckResult(plan=page.plan, execution_plan=page.specs), more=True)
+            self._begin(
+                self._request, CheckResult(plan=page.plan, execution_plan=page.specs), more=True
+            )
         elif not self._engine.state.ended:
             with suppress(ApplicationError):  # the page goes on from another beginning
                 self._engine.append(page, more=True)
 
     @workflow.signal(
-        name="group_progress", description="Which calls of a shared activity have ended, from that activity"
+        name="group_progress",
+        description="Which calls of a shared activity have ended, from that activity",
     )
     def group_progress(self, request: Any = None, *more: Any) -> None:
-        """Go on behind what has ended. Ignores what is no such thing, comes late, or is from another attempt."""
+        """Go on behind what has ended. Ignores what is no such thing, comes late, or
+        is from another attempt.
+        """
         self._behind_updates(lambda: self._take_progress(request, *more))
 
     def _take_progress(self, request: Any = None, *more: Any) -> None:
         if self._engine is not None:
             self._engine.dispatcher.tell(request, *more)
 
-    @workflow.signal(name="asked_call", description="A call that a model asks for, while its reply still comes")
+    @workflow.signal(
+        name="asked_call", description="A call that a model asks for, while its reply still comes"
+    )
     def asked_call(self, request: Any = None, *more: Any) -> None:
-        """Make the call early, if that may be. Ignores what is no such thing, comes late, or is of no tool that may."""
+        """Make the call early, if that may be. Ignores what is no such thing, comes late, or
+        is of no tool that may.
+        """
         self._behind_updates(lambda: self._take_asked_call(request, *more))
 
     def _take_asked_call(self, request: Any = None, *more: Any) -> None:
         if self._engine is not None:
             self._engine.hear_of_call(request, *more)
 
-    @workflow.signal(name="subagent_status", description="What a sub-agent of this run waits for, from that sub-agent")
+    @workflow.signal(
+        name="subagent_status",
+        description="What a sub-agent of this run waits for, from that sub-agent",
+    )
     def subagent_status(self, request: Any = None, *more: Any) -> None:
-        """Show what a sub-agent waits for. Ignores what is no such thing, comes late, or is from no sub-agent."""
+        """Show what a sub-agent waits for. Ignores what is no such thing, comes late,
+        or is from no sub-agent.
+        """
         self._behind_updates(lambda: self._subagent_status.receive(request, *more))
 
-    @workflow.signal(name=PLACE_SIGNAL, description="There is a place for this run in the quota of its namespace")
+    @workflow.signal(
+        name=PLACE_SIGNAL, description="There is a place for this run in the quota of its namespace"
+    )
     def place_free(self, request: Any = None, *more: Any) -> None:
         """Have a run that waits for its place ask for it again. Ignores any input."""
         del request, more
         self._behind_updates(self._place.call)
 
-    @workflow.signal(name="upgrade", description="Move to the current version of the workers as soon as nothing runs")
+    @workflow.signal(
+        name="upgrade",
+        description="Move to the current version of the workers as soon as nothing runs",
+    )
     def upgrade(self, request: Any = None, *more: Any) -> None:
-        """Wake a run that waits: it learns with its next task that another version is current. Ignores any input."""
+        """Wake a run that waits: it learns with its next task that another version is
+        current. Ignores any input.
+        """
         del request, more
         self._behind_updates(self._wake)
 
@@ -351,8 +404,11 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         )
         following = request.model_copy(update={"carry": carry})
         if request.prepared is not None:  # a plan that came with the preparation is in the store
-            following = following.model_copy(update={"prepared": {"run_context": self._setup.run_context}})
-        if message_bytes(following) > MAX_CARRIED_BYTES:  # the plan is in the store; only a copied form misses it
+            following = following.model_copy(
+                update={"prepared": {"run_context": self._setup.run_context}}
+            )
+        # The plan is in the store; only a copied form misses it.
+        if message_bytes(following) > MAX_CARRIED_BYTES:
             following = following.model_copy(update={"plan": None, "plan_packed": None})
         workflow.continue_as_new(
             following.model_dump(mode="json", exclude_defaults=True),
@@ -360,8 +416,8 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         )
 
     async def _cancelled(self) -> None:
-        """Cancel what runs, and let writes in flight end. The board keeps what there is, and the memo what became of
-        the writes: a run that was cancelled has no report.
+        """Cancel what runs, and let writes in flight end. The board keeps what there is, and the
+        memo what became of the writes: a run that was cancelled has no report.
         """
         self._status_without_engine = "cancelled"
         if self._planner is not None:
@@ -387,7 +443,9 @@ class AgentRun(UpdateHandlers, QueryHandlers):
             await self._subagent_status.tell_end(all_made, self._spent)
 
     async def _end(self, engine: Engine) -> RunReport:
-        """Return the report of a run that is over, once the answer is put together and everybody has been told."""
+        """Return the report of a run that is over, once the answer is put together and
+        everybody has been told.
+        """
         if engine.frozen is not None:
             return await self._end_frozen(engine)
         self._setup.phase = "concluding"
@@ -399,7 +457,9 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         noting: asyncio.Task[None] | None = None
         if self._setup.learns:
             took = engine.early.took if engine.early is not None else {}
-            note = note_run(self._setup, engine.state, engine.dispatcher.plan, engine.shown_status, took)
+            note = note_run(
+                self._setup, engine.state, engine.dispatcher.plan, engine.shown_status, took
+            )
             noting = asyncio.create_task(note)
         conclusion = Conclusion()
         if engine.status in ("done", "partial"):
@@ -423,7 +483,12 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         await workflow.wait_condition(workflow.all_handlers_finished)
         await self._place.give_back(self._spent)
         info = workflow.info()
-        warnings = (*self._checked.warnings, *engine.warnings, *run_warnings(engine.state), *conclusion.warnings)
+        warnings = (
+            *self._checked.warnings,
+            *engine.warnings,
+            *run_warnings(engine.state),
+            *conclusion.warnings,
+        )
         if conclusion.ref:
             warnings += (cut_warning(info.workflow_id),)
         fields = {
@@ -436,20 +501,26 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         report = report.model_copy(update=fields)
         self._journal.ended(report.status, report.problem or "")
         if engine.status == "failed":
-            raise ApplicationError(report.problem or "the run failed", report, type="RunFailed", non_retryable=True)
+            raise ApplicationError(
+                report.problem or "the run failed", report, type="RunFailed", non_retryable=True
+            )
         return report
 
     def _figures(self, engine: Engine) -> tuple[Figures | None, tuple[str, ...]]:
-        """Return the figures of a run that is over, or a warning: its answer never waits for what is told beside it."""
+        """Return the figures of a run that is over, or a warning: its answer never waits for
+        what is told beside it.
+        """
         try:
             return figures_of(record_of(engine.state, self._setup.spent, engine.speculated)[0]), ()
         except Exception as error:  # noqa: BLE001 - whatever it is, the answer is there
             workflow.logger.exception("the figures of a run cannot be worked out")
-            return None, (f"the figures of this run cannot be worked out: {type(error).__name__}: {error}",)
+            return None, (
+                f"the figures of this run cannot be worked out: {type(error).__name__}: {error}",
+            )
 
     async def _end_frozen(self, engine: Engine) -> RunReport:
-        """Return the report of a run that a person has ended because its scheduler could not go on. It has no answer:
-        nobody knows whether its outputs are those that the plan asked for.
+        """Return the report of a run that a person has ended because its scheduler could not go on.
+        It has no answer: nobody knows whether its outputs are those that the plan asked for.
         """
         assert engine.frozen is not None
         self._setup.phase = "ended"
@@ -475,7 +546,9 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         An answer that cannot be put together costs the answer, not the report.
         """
         try:
-            conclusion = await self._setup.conclude(engine.state, engine.dispatcher.plan, engine.inline_answer())
+            conclusion = await self._setup.conclude(
+                engine.state, engine.dispatcher.plan, engine.inline_answer()
+            )
             if conclusion.partial:
                 engine.status = "partial"
             return conclusion
@@ -487,7 +560,9 @@ class AgentRun(UpdateHandlers, QueryHandlers):
     # what people see
 
     def _reset(self, _: int) -> None:
-        """Learn that the run was reset. The SDK calls this where there is neither a clock nor a command."""
+        """Learn that the run was reset. The SDK calls this where there is neither
+        a clock nor a command.
+        """
         self._was_reset.set()
         if self._engine is not None:
             self._engine.forget_early()
@@ -495,10 +570,10 @@ class AgentRun(UpdateHandlers, QueryHandlers):
     async def _note_resets(self) -> None:
         """Tell readers of events of each reset, in the workflow task that learns of it.
 
-        The worker that goes on after a reset may have joined that task with the one before, and the next replay may
-        not. So the note comes behind everything that this task has to tell: in both cases behind the same events. So
-        does what a sub-agent reports again to the run above it. And the task writes a command, which makes its time,
-        the number of the note, its own.
+        The worker that goes on after a reset may have joined that task with the one before, and the
+        next replay may not. So the note comes behind everything that this task has to tell: in both
+        cases behind the same events. So does what a sub-agent reports again to the run above it.
+        And the task writes a command, which makes its time, the number of the note, its own.
         """
         while True:
             await self._was_reset.wait()
@@ -513,7 +588,9 @@ class AgentRun(UpdateHandlers, QueryHandlers):
                 self._engine.read_ledger()
 
     def _changed(self) -> None:
-        """Draw the board at the end of a turn, at most once a second unless hardly anything runs."""
+        """Draw the board at the end of a turn, at most once a second
+        unless hardly anything runs.
+        """
         engine = self._engine
         if engine is not None and self._setup.phase in ("running", "draining"):
             self._setup.phase = "running"
@@ -530,10 +607,14 @@ class AgentRun(UpdateHandlers, QueryHandlers):
         if shown is not None:
             self._subagent_status.report(shown, engine.shown_status)
         else:
-            self._subagent_status.report_items(self._halted_by, is_blocked=engine.shown_status == "blocked")
+            self._subagent_status.report_items(
+                self._halted_by, is_blocked=engine.shown_status == "blocked"
+            )
 
     def _should_draw(self, engine: Engine | None) -> bool:
-        """Whether the board is due. The more nodes there are, the dearer a drawing is, and the rarer the drawings."""
+        """Whether the board is due. The more nodes there are, the dearer a drawing is, and
+        the rarer the drawings.
+        """
         if engine is None or engine.frozen is not None or not engine.moving:
             return True
 
@@ -548,7 +629,9 @@ class AgentRun(UpdateHandlers, QueryHandlers):
 
     @property
     def _shown(self) -> ShownRun | None:
-        """The run as people see it, if it has begun. A frozen run is shown without its state, which may be wrong."""
+        """The run as people see it, if it has begun. A frozen run is shown without its
+        state, which may be wrong.
+        """
         if self._engine is None or self._engine.frozen is not None:
             return None
         return self._shown_of(self._engine)
@@ -564,7 +647,9 @@ class AgentRun(UpdateHandlers, QueryHandlers):
 
     @property
     def _halted_by(self) -> tuple[BlockedOn, ...]:
-        """What holds back the whole run, and none of its nodes: an outage while it is planned, or a freeze."""
+        """What holds back the whole run, and none of its nodes: an outage while it
+        is planned, or a freeze.
+        """
         engine = self._engine
         if engine is None or engine.frozen is None:
             return self._setup.outage.blocked
@@ -627,7 +712,13 @@ class AgentRun(UpdateHandlers, QueryHandlers):
             wake = self._engine.wake
         self._metrics.publish(self._status, shown)
         setup.attributes.publish(
-            self._status, setup.phase, shown, self._spent, started=started, outage=self._halted_by, wake=wake
+            self._status,
+            setup.phase,
+            shown,
+            self._spent,
+            started=started,
+            outage=self._halted_by,
+            wake=wake,
         )
 
     @property

@@ -1,4 +1,6 @@
-"""DryRun: what an edit or a fork would do, for a client that does not reach the store, as a Temporal workflow."""
+"""DryRun: what an edit or a fork would do, for a client that does not reach the store,
+as a Temporal workflow.
+"""
 
 from datetime import timedelta
 

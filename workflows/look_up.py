@@ -18,12 +18,14 @@ PATIENCE = timedelta(minutes=1)
 
 @workflow.defn(name="LookUp")
 class LookUp:
-    """Asks the ledger of effects about writes that nobody has waited for. It writes nothing itself."""
+    """Asks the ledger of effects about writes that nobody has waited for. It
+    writes nothing itself.
+    """
 
     @workflow.run
     async def run(self, calls: list[WriteNodeCall]) -> list[WriteStatus]:
-        """Return what became of each. A write that may still be under way is waited for, at most a minute; then nobody
-        knows of it.
+        """Return what became of each. A write that may still be under way is waited for, at most a
+        minute; then nobody knows of it.
         """
         return await asyncio.gather(*map(self._status, calls))
 

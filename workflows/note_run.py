@@ -15,7 +15,9 @@ LIMIT = timedelta(minutes=5)
 
 @workflow.defn(name=NOTE_RUN_TYPE)
 class NoteRun:
-    """Has a worker note one run. Nobody waits for it, and nothing depends on it: after five minutes it gives up."""
+    """Has a worker note one run. Nobody waits for it, and nothing depends on it: after
+    five minutes it gives up.
+    """
 
     @workflow.run
     async def run(self, call: NoteCall) -> int:

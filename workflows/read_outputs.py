@@ -1,4 +1,6 @@
-"""ReadOutputs: what a run has stored, for a client that does not reach the store, as a Temporal workflow."""
+"""ReadOutputs: what a run has stored, for a client that does not reach the store,
+as a Temporal workflow.
+"""
 
 from datetime import timedelta
 
@@ -18,7 +20,9 @@ class ReadOutputs:
 
     @workflow.run
     async def run(self, call: OutputsCall) -> OutputsReply:
-        """Return the outputs, or why there are none. Fails if no worker could read the store for 30 s."""
+        """Return the outputs, or why there are none. Fails if no worker could
+        read the store for 30 s.
+        """
         found: OutputsReply = await workflow.execute_activity(
             OUTPUTS.name,
             call,

@@ -21,19 +21,28 @@ with workflow.unsafe.imports_passed_through():
         PlaceEnd,
         QuotaRuns,
     )
-    from sennit.workflows.plan.quota import MILLIS_A_DAY, PlaceReply, PlaceRequest, Quota, QuotaState
+    from sennit.workflows.plan.quota import (
+        MILLIS_A_DAY,
+        PlaceReply,
+        PlaceRequest,
+        Quota,
+        QuotaState,
+    )
     from sennit.workflows.run.timer import milliseconds
 
 LOOK_EVERY, LOOK_EVERY_WITH_LINE = timedelta(minutes=10), timedelta(minutes=1)
-"""How often the quota looks whether its runs still go on: one that was terminated gives nothing back."""
+"""How often the quota looks whether its runs still go on: one that was
+terminated gives nothing back.
+"""
 
 
 @workflow.defn(name=QUOTA_TYPE)
 class RunQuota:
-    """Gives runs their places, in the order in which they ask. It goes on as long as the namespace has it.
+    """Gives runs their places, in the order in which they ask. It goes on as long
+    as the namespace has it.
 
-    It never takes a place away from a run that goes on. If somebody terminates it, the next run that asks starts it
-    anew; runs that go on then keep going, and count no more.
+    It never takes a place away from a run that goes on. If somebody terminates it, the next run
+    that asks starts it anew; runs that go on then keep going, and count no more.
     """
 
     @workflow.init
@@ -88,10 +97,14 @@ class RunQuota:
 
     @workflow.signal(name="upgrade", description="Move to the current version of the workers")
     def upgrade(self) -> None:
-        """Continue as new, on the current version: the quota may go on for longer than the old one has workers."""
+        """Continue as new, on the current version: the quota may go on for longer than
+        the old one has workers.
+        """
         self._is_outdated = True
 
-    @workflow.query(name=STATE_QUERY, description="Limits, what is spent today, who goes on and who waits")
+    @workflow.query(
+        name=STATE_QUERY, description="Limits, what is spent today, who goes on and who waits"
+    )
     def state(self) -> QuotaState:
         """Return the quota as it stands."""
         return self._quota.state
@@ -101,8 +114,8 @@ class RunQuota:
         return is_long or self._is_outdated
 
     def _pause(self) -> timedelta | None:
-        """Return after what time the quota looks again whether runs still go on; None if it knows none. Runs that ask
-        meanwhile do not put that off.
+        """Return after what time the quota looks again whether runs still go on; None if it knows
+        none. Runs that ask meanwhile do not put that off.
         """
         if self._quota.is_empty:
             return None
@@ -112,7 +125,9 @@ class RunQuota:
         return max(self._looked_at + every - workflow.now(), timedelta(milliseconds=1))
 
     async def _free_places_of_ended_runs(self) -> None:
-        """Free the places of runs that have ended without a word. All that was reserved for them counts as spent."""
+        """Free the places of runs that have ended without a word. All that was reserved
+        for them counts as spent.
+        """
         try:
             ended = await workflow.execute_activity(
                 ENDED_RUNS.name,
@@ -127,7 +142,9 @@ class RunQuota:
         except ActivityError as error:
             if is_cancelled_exception(error):
                 raise
-            workflow.logger.warning("the quota could not look whether its runs still go on: %s", error)
+            workflow.logger.warning(
+                "the quota could not look whether its runs still go on: %s", error
+            )
             return
         for first_run in ended.first_runs:
             self._quota.give_back(first_run, None)

@@ -1,4 +1,6 @@
-"""RunStream: what models write for a run, on its way to those who listen, as a Temporal workflow."""
+"""RunStream: what models write for a run, on its way to those who listen,
+as a Temporal workflow.
+"""
 
 from datetime import timedelta
 
@@ -26,14 +28,17 @@ TICKS_WITHOUT_POLL = 3
 class RunStream:
     """Carries text from workers to clients. It ends about a minute after the last poll.
 
-    What it has is lost with it: the text of an output is in the store, and this is only how it came about.
+    What it has is lost with it: the text of an output is in the store, and this is
+    only how it came about.
     """
 
     @workflow.init
     def __init__(self, state: StreamState) -> None:
         # Positions begin with the time, so that those of a later stream are higher.
         began = round(workflow.now().timestamp() * 1000)
-        self._log = TextLog(state if state.position else state.model_copy(update={"position": began}))
+        self._log = TextLog(
+            state if state.position else state.model_copy(update={"position": began})
+        )
         self._ticks = 0
         self._polled_at = 0
         self._polls = 0
@@ -49,11 +54,14 @@ class RunStream:
 
         while self._ticks - self._polled_at < TICKS_WITHOUT_POLL:
             try:
-                await workflow.wait_condition(is_full, timeout=TICK, timeout_summary="is anybody listening?")
+                await workflow.wait_condition(
+                    is_full, timeout=TICK, timeout_summary="is anybody listening?"
+                )
             except TimeoutError:
                 self._ticks += 1
                 continue
-            # Polls that wait are answered first: the next run of the workflow knows nothing of them.
+            # Polls that wait are answered first: the next run of the workflow
+            # knows nothing of them.
             self._is_closing = True
             await workflow.wait_condition(workflow.all_handlers_finished)
             workflow.continue_as_new(self._log.state())
@@ -68,12 +76,16 @@ class RunStream:
 
     @workflow.update(name=POLL_UPDATE, description="A client asks for the text after a position")
     async def poll(self, call: StreamPoll) -> StreamPage:
-        """Return the items after a position. With none, wait for the next one, though for no more than two ticks."""
+        """Return the items after a position. With none, wait for the next one, though for
+        no more than two ticks.
+        """
         self._polls += 1
         self._polled_at = began = self._ticks
         if call.waits:
             await workflow.wait_condition(
-                lambda: self._is_closing or self._log.position > call.after or self._ticks >= began + 2
+                lambda: (
+                    self._is_closing or self._log.position > call.after or self._ticks >= began + 2
+                )
             )
         self._polled_at = self._ticks
         return self._log.after(call.after)

@@ -1,7 +1,8 @@
-"""The guard in front of every request a tool makes: where it may go, decided on addresses and never on names.
+"""The guard in front of every request a tool makes: where it may go, decided on
+addresses and never on names.
 
-A name is resolved once and the connection goes to exactly the addresses that were checked, so a name that
-changes its answer between check and use gains nothing. Every redirect passes here again.
+A name is resolved once and the connection goes to exactly the addresses that were checked, so a
+name that changes its answer between check and use gains nothing. Every redirect passes here again.
 """
 
 import asyncio
@@ -23,23 +24,28 @@ ALLOW_VARIABLE: Final = "SENNIT_HTTP_ALLOW"
 
 _PORTS: Final = frozenset({80, 443, 8080, 8443})
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
-_NAME: Final = re.compile(r"(?=.{1,253}\Z)[a-z0-9_](?:[a-z0-9_-]{0,62})(?:\.[a-z0-9_][a-z0-9_-]{0,62})*\Z")
+_NAME: Final = re.compile(
+    r"(?=.{1,253}\Z)[a-z0-9_](?:[a-z0-9_-]{0,62})(?:\.[a-z0-9_][a-z0-9_-]{0,62})*\Z"
+)
 _NUMERIC_END: Final = re.compile(r"(?:.*\.)?(?:\d+|0x[0-9a-f]*)\Z")
 
 # IANA special-purpose registries, spelled out because `is_global` differs between Python releases.
 _BLOCKED_V4: Final = tuple(
     map(IPv4Network, (
-        "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12",
-        "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16", "198.18.0.0/15", "198.51.100.0/24",
-        "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4", "168.63.129.16/32",
+        "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16",
+        "172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "192.168.0.0/16",
+        "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4",
+        "168.63.129.16/32",
     ))
 )  # fmt: skip
 _GLOBAL_V6: Final = IPv6Network("2000::/3")
-_BLOCKED_V6: Final = tuple(map(IPv6Network, ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20", "3ffe::/16")))
+_BLOCKED_V6: Final = tuple(
+    map(IPv6Network, ("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20", "3ffe::/16"))
+)
 _METADATA: Final = frozenset(
     map(ip_address, (
-        "169.254.169.254", "169.254.170.2", "169.254.170.23", "169.254.42.42", "168.63.129.16", "100.100.100.200",
-        "192.0.0.192", "fd00:ec2::254", "fd00:ec2::23", "fd20:ce::254",
+        "169.254.169.254", "169.254.170.2", "169.254.170.23", "169.254.42.42", "168.63.129.16",
+        "100.100.100.200", "192.0.0.192", "fd00:ec2::254", "fd00:ec2::23", "fd20:ce::254",
     ))
 )  # fmt: skip
 _NAT64: Final = IPv6Network("64:ff9b::/96")
@@ -65,9 +71,10 @@ class Destination:
 async def admit(url: str, *, declared: bool = False) -> Destination:
     """Check a URL and resolve its host once.
 
-    Raises AddressRefused for anything that is not plain http(s) to a public address, unless an operator has `declared`
-    the host or SENNIT_HTTP_ALLOW (a comma list of `host` or `host:port`) names it; metadata services stay refused even
-    then. Raises FetchFailed when the name has no address.
+    Raises AddressRefused for anything that is not plain http(s) to a public address, unless an
+    operator has `declared` the host or SENNIT_HTTP_ALLOW (a comma list of `host` or
+    `host:port`) names it; metadata services stay refused even then. Raises FetchFailed when
+    the name has no address.
     """
     parsed = _parse(url)
     host = parsed.raw_host.decode("ascii").lower()
@@ -76,7 +83,8 @@ async def admit(url: str, *, declared: bool = False) -> Destination:
     trusted = declared or _is_allowed(host, port)
     if not trusted and port not in _PORTS:
         raise AddressRefused(
-            f"port {port} is refused; an operator can allow it with {ALLOW_VARIABLE}={host[:80]}:{port}"
+            f"port {port} is refused; an operator can allow it with "
+            f"{ALLOW_VARIABLE}={host[:80]}:{port}"
         )
     if literal is not None:
         addresses = [literal]
@@ -86,7 +94,9 @@ async def admit(url: str, *, declared: bool = False) -> Destination:
         if _is_metadata(address):
             raise AddressRefused(f"{host[:80]} is a cloud's metadata service; no tool may ask it")
         if not trusted and is_blocked(address):
-            raise AddressRefused(f"{host[:80]} is not a public address; an operator can allow it in {ALLOW_VARIABLE}")
+            raise AddressRefused(
+                f"{host[:80]} is not a public address; an operator can allow it in {ALLOW_VARIABLE}"
+            )
     return Destination(parsed, host, tuple(map(str, addresses[:MAX_ADDRESSES])))
 
 
@@ -111,11 +121,15 @@ async def resolve(host: str, port: int) -> list[str]:
 
 
 def _parse(url: str) -> httpx.URL:
-    """Parse once, strictly: what another parser could read differently is refused rather than repaired."""
+    """Parse once, strictly: what another parser could read differently is
+    refused rather than repaired.
+    """
     if len(url) > MAX_URL_CHARACTERS:
         raise AddressRefused(f"the URL is longer than {MAX_URL_CHARACTERS:,} characters")
     if " " in url or "\\" in url or not url.isprintable():
-        raise AddressRefused("the URL holds a space, a control character or a backslash; encode them with %")
+        raise AddressRefused(
+            "the URL holds a space, a control character or a backslash; encode them with %"
+        )
     try:
         parsed = httpx.URL(url)
         host = parsed.raw_host
@@ -135,17 +149,23 @@ def _parse(url: str) -> httpx.URL:
 
 
 def _literal(host: str) -> Address | None:
-    """Return the address that `host` spells, None for a name; odd spellings of either are refused."""
+    """Return the address that `host` spells, None for a name; odd spellings
+    of either are refused.
+    """
     if ":" not in host and not _NUMERIC_END.match(host):
         if not _NAME.match(host):
-            raise AddressRefused(f"{host[:80]!r} is not a plain host name; write it without a final dot, % or zone")
+            raise AddressRefused(
+                f"{host[:80]!r} is not a plain host name; write it without a final dot, % or zone"
+            )
         return None
     try:
         if "%" in host:
             raise ValueError
         return ip_address(host)
     except ValueError:
-        raise AddressRefused(f"{host[:80]!r} is an odd spelling of an address; write it as 203.0.114.7") from None
+        raise AddressRefused(
+            f"{host[:80]!r} is an odd spelling of an address; write it as 203.0.114.7"
+        ) from None
 
 
 async def _lookup(host: str, port: int) -> list[Address]:

@@ -1,4 +1,6 @@
-"""The one HTTP client, of model providers and of tools: every wait and every byte of an answer is bounded."""
+"""The one HTTP client, of model providers and of tools: every wait and every byte
+of an answer is bounded.
+"""
 
 import asyncio
 import math
@@ -18,7 +20,12 @@ import httpx
 from sennit.activities.http.addresses import Destination
 from sennit.activities.http.cookies import no_cookies
 from sennit.activities.http.turns import Turns
-from sennit.activities.limits import MAX_ANSWER_BYTES, MAX_GZIP_MEMBERS, MAX_PIECE_BYTES, MAX_WAIT_SECONDS
+from sennit.activities.limits import (
+    MAX_ANSWER_BYTES,
+    MAX_GZIP_MEMBERS,
+    MAX_PIECE_BYTES,
+    MAX_WAIT_SECONDS,
+)
 from sennit.activities.toolbox.configuration import Secrets
 from sennit.activities.toolbox.errors import ToolSetupError
 
@@ -34,8 +41,8 @@ Cause = Literal["unreachable", "certificate", "timeout", "cut", "encoding", "siz
 class HttpError(Exception):
     """A request that brought no usable answer. `sent` says whether the server may have received it.
 
-    Causes: no connection, or none with a trusted certificate; no bytes in time; a connection that ended before the
-    answer did; an encoding that cannot be read; more bytes than are allowed.
+    Causes: no connection, or none with a trusted certificate; no bytes in time; a connection that
+    ended before the answer did; an encoding that cannot be read; more bytes than are allowed.
     """
 
     def __init__(self, cause: Cause, message: str, *, sent: bool = True) -> None:
@@ -46,7 +53,9 @@ class HttpError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is sent. With a `destination` only its checked addresses are asked, for a certificate of its host."""
+    """What is sent. With a `destination` only its checked addresses are asked, for a
+    certificate of its host.
+    """
 
     method: str
     url: str
@@ -74,7 +83,9 @@ def declared_headers(secrets: Secrets, texts: Mapping[str, str], where: str) -> 
 
 
 class Answer:
-    """An answer whose head has arrived. Deadlines are in the event loop's time; None waits for ever."""
+    """An answer whose head has arrived. Deadlines are in the event loop's
+    time; None waits for ever.
+    """
 
     def __init__(self, response: httpx.Response, limit: int) -> None:
         self.status = response.status_code
@@ -90,9 +101,11 @@ class Answer:
         self._unzip: _Gunzip | None = None
         self._turns = Turns()
 
-    async def chunk(self, deadline: float | None = None, late: str = "the answer does not end") -> bytes:
-        """Return the next decoded bytes, nothing at the end. Raises HttpError, for lateness with the words in `late`,
-        and before more than the limit is in memory, whatever the compression.
+    async def chunk(
+        self, deadline: float | None = None, late: str = "the answer does not end"
+    ) -> bytes:
+        """Return the next decoded bytes, nothing at the end. Raises HttpError, for lateness with
+        the words in `late`, and before more than the limit is in memory, whatever the compression.
         """
         piece = await self._next(deadline, late, self._limit - self._size + 1)
         if self._size > self._limit:
@@ -114,7 +127,9 @@ class Answer:
         return bytes(body[:most])
 
     async def _next(self, deadline: float | None, late: str, room: int) -> bytes:
-        """Return a piece of the body, nothing at its end. Pieces are short, and others have their turn between them."""
+        """Return a piece of the body, nothing at its end. Pieces are short, and others have
+        their turn between them.
+        """
         room = min(room, MAX_PIECE_BYTES)
         while True:
             await self._turns.give_way()
@@ -135,7 +150,8 @@ class Answer:
         except httpx.TransportError as error:
             raise http_error(error) from None
 
-        if self._raw and self._encoding:  # only now: status and headers count even where the body cannot be read
+        # Only now: status and headers count even where the body cannot be read.
+        if self._raw and self._encoding:
             self._unzip, self._encoding = _unzip_of(self._encoding), ""
         if self._unzip is None:
             return bool(self._raw)
@@ -161,11 +177,13 @@ class Answer:
 
 
 class HttpClient:
-    """Sends requests with these headers. Connections are kept until `close`, and no cookies; redirects are never
-    followed.
+    """Sends requests with these headers. Connections are kept until `close`, and no cookies;
+    redirects are never followed.
     """
 
-    def __init__(self, headers: Mapping[str, str], *, proxies: bool, connect: float = CONNECT_SECONDS) -> None:
+    def __init__(
+        self, headers: Mapping[str, str], *, proxies: bool, connect: float = CONNECT_SECONDS
+    ) -> None:
         """`proxies` says whether those of the environment are used."""
         self._headers = {"user-agent": "sennit", **headers}
         self._proxies = proxies
@@ -206,7 +224,9 @@ class HttpClient:
                 trust_env=self._proxies,
                 follow_redirects=False,
                 timeout=httpx.Timeout(None, connect=self._connect),
-                limits=httpx.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=15.0),
+                limits=httpx.Limits(
+                    max_connections=None, max_keepalive_connections=20, keepalive_expiry=15.0
+                ),
             )
         *others, last = request.destination.addresses if request.destination else ("",)
         for address in others:
@@ -218,12 +238,14 @@ class HttpClient:
 
 
 def _built(client: httpx.AsyncClient, request: Request, address: str) -> httpx.Request:
-    """Return the request. Of a checked destination `address` is asked for what the URL names: its host stays in the
-    Host header and in the certificate's check.
+    """Return the request. Of a checked destination `address` is asked for what the URL names: its
+    host stays in the Host header and in the certificate's check.
     """
     place = request.destination
     if place is None:
-        return client.build_request(request.method, request.url, headers=request.headers, content=request.body)
+        return client.build_request(
+            request.method, request.url, headers=request.headers, content=request.body
+        )
     return client.build_request(
         request.method,
         place.url.copy_with(host=address),
@@ -234,7 +256,9 @@ def _built(client: httpx.AsyncClient, request: Request, address: str) -> httpx.R
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds that a server asks to wait, at most 60; None when it says nothing that can be read."""
+    """Return the seconds that a server asks to wait, at most 60; None when it says
+    nothing that can be read.
+    """
     milliseconds = number_in(headers.get("retry-after-ms"))
     text = headers.get("retry-after", "")
     seconds = number_in(text)
@@ -265,7 +289,10 @@ def number_in(text: str | None) -> float | None:
 def http_error(error: httpx.TransportError) -> HttpError:
     """Return why a request brought no usable answer."""
     text = str(error)
-    if isinstance(error, httpx.ConnectTimeout | httpx.ConnectError | httpx.ProxyError | httpx.UnsupportedProtocol):
+    if isinstance(
+        error,
+        httpx.ConnectTimeout | httpx.ConnectError | httpx.ProxyError | httpx.UnsupportedProtocol,
+    ):
         cause: Cause = "certificate" if "CERTIFICATE_VERIFY_FAILED" in text else "unreachable"
         return HttpError(cause, text or "no connection in time", sent=False)
     return HttpError("cut", text or type(error).__name__)
@@ -285,8 +312,8 @@ class _Gunzip:
         return self._ended or self._member.eof
 
     def unpack(self, raw: bytes, most: int) -> tuple[bytes, bytes]:
-        """Return at most `most` bytes of what is packed in `raw`, and what of `raw` comes after them; more is never in
-        memory. Raises zlib.error.
+        """Return at most `most` bytes of what is packed in `raw`, and what of `raw` comes after
+        them; more is never in memory. Raises zlib.error.
         """
         unpacked = bytearray()
         if self._ended:
@@ -294,7 +321,8 @@ class _Gunzip:
         while raw and len(unpacked) < most:
             if not self._member.eof:
                 unpacked += self._member.decompress(raw, most - len(unpacked))
-                raw = self._member.unconsumed_tail or self._member.unused_data  # one of both is empty
+                # One of both is empty.
+                raw = self._member.unconsumed_tail or self._member.unused_data
             elif raw := raw.lstrip(b"\0"):
                 if not raw.startswith(_MAGIC):
                     self._ended = True
@@ -311,7 +339,9 @@ def _unzip_of(encoding: str) -> _Gunzip | None:
     if encoding in ("", "identity"):
         return None
     if encoding not in ("gzip", "x-gzip"):
-        raise HttpError("encoding", f"the answer is encoded as {encoding[:40]!r}; only gzip is read")
+        raise HttpError(
+            "encoding", f"the answer is encoded as {encoding[:40]!r}; only gzip is read"
+        )
     return _Gunzip()
 
 

@@ -1,4 +1,6 @@
-"""Fetches a URL for a tool: addresses checked, redirects and bytes bounded, and whatever goes wrong a ToolError."""
+"""Fetches a URL for a tool: addresses checked, redirects and bytes bounded, and whatever
+goes wrong a ToolError.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -22,8 +24,9 @@ _ACCEPT: Final = "text/html, application/json, text/*;q=0.9, application/xml;q=0
 
 @dataclass(frozen=True, slots=True)
 class Download:
-    """The answer to the last request; `truncated` when the decoded body was longer than asked for, `location` where
-    it points to elsewhere."""
+    """The answer to the last request; `truncated` when the decoded body was longer than asked for,
+    `location` where it points to elsewhere.
+    """
 
     url: str
     status: int
@@ -34,9 +37,11 @@ class Download:
 
 
 async def download(url: str, max_bytes: int) -> Download:
-    """GET `url`, following at most 5 redirects, each checked like the first; no credentials are ever sent.
+    """GET `url`, following at most 5 redirects, each checked like the first; no
+    credentials are ever sent.
 
-    Raises AddressRefused, HttpStatusError, ContentRefused, or FetchFailed. The caller sets the deadline.
+    Raises AddressRefused, HttpStatusError, ContentRefused, or FetchFailed. The
+    caller sets the deadline.
     """
     target = url
     for _ in range(MAX_REDIRECTS + 1):
@@ -50,10 +55,11 @@ async def download(url: str, max_bytes: int) -> Download:
 
 
 async def exchange(request: Request, max_bytes: int) -> Download:
-    """Send one request, to a host that an operator has declared, and return the answer; a redirect is an answer, since
-    headers may hold credentials.
+    """Send one request, to a host that an operator has declared, and return the answer; a redirect
+    is an answer, since headers may hold credentials.
 
-    Raises as `download` does. An error that carries `sent` came after the request may have reached the server.
+    Raises as `download` does. An error that carries `sent` came after the request may
+    have reached the server.
     """
     destination = await admit(request.url, declared=True)
     async with _sent(request, destination) as answer:
@@ -62,13 +68,16 @@ async def exchange(request: Request, max_bytes: int) -> Download:
 
 @asynccontextmanager
 async def _sent(request: Request, destination: Destination) -> AsyncIterator[Answer]:
-    """Send a request to the checked addresses. The client lives for one request, so that no cookie and no connection is
-    carried to the next; proxies of the environment, which would choose an address of their own, are not used.
+    """Send a request to the checked addresses. The client lives for one request, so that no cookie
+    and no connection is carried to the next; proxies of the environment, which would choose an
+    address of their own, are not used.
     """
     client = HttpClient({}, proxies=False)
     headers = {"Accept": _ACCEPT, **request.headers, "Accept-Encoding": "gzip"}
     try:
-        async with client.send(replace(request, headers=headers, destination=destination)) as answer:
+        async with client.send(
+            replace(request, headers=headers, destination=destination)
+        ) as answer:
             yield answer
     except HttpError as error:
         raise _tool_error(destination.host, error) from None
@@ -82,7 +91,9 @@ def _tool_error(host: str, error: HttpError) -> ToolError:
     return FetchFailed(f"{host}: {error}", retryable=error.cause != "certificate", sent=error.sent)
 
 
-async def _finish(destination: Destination, answer: Answer, max_bytes: int, below: int = 300) -> Download:
+async def _finish(
+    destination: Destination, answer: Answer, max_bytes: int, below: int = 300
+) -> Download:
     if not 200 <= answer.status < below:
         retryable = answer.status in _RETRYABLE or answer.status >= 500
         message = f"{answer.status} {answer.reason} from {_shown(str(destination.url))}"
@@ -102,9 +113,13 @@ async def _finish(destination: Destination, answer: Answer, max_bytes: int, belo
 
 
 async def _said(answer: Answer) -> str:
-    """Return the beginning of the body of an error, without secrets; nothing of what is no text, or does not come."""
+    """Return the beginning of the body of an error, without secrets; nothing of what is no
+    text, or does not come.
+    """
     try:
-        body = await answer.read(asyncio.get_running_loop().time() + _PATIENCE, 4 * MAX_SAID_CHARACTERS)
+        body = await answer.read(
+            asyncio.get_running_loop().time() + _PATIENCE, 4 * MAX_SAID_CHARACTERS
+        )
     except HttpError:
         return ""
     if b"\0" in body:

@@ -1,4 +1,6 @@
-"""Headers that expire: printed by a command that an operator declares, and asked for again when they are refused."""
+"""Headers that expire: printed by a command that an operator declares, and asked for again
+when they are refused.
+"""
 
 import asyncio
 import json
@@ -61,7 +63,9 @@ class HeadersCommand:
         return await self._kept(is_refused=False)
 
     async def renewed(self, refused: Mapping[str, str]) -> Mapping[str, str]:
-        """Return headers in the place of those that a server has refused with 401. Raises CommandFailed."""
+        """Return headers in the place of those that a server has refused with
+        401. Raises CommandFailed.
+        """
         if self._headers is refused:  # another request may have replaced them meanwhile
             self._headers = None
         return await self._kept(is_refused=True)
@@ -78,7 +82,9 @@ class HeadersCommand:
         return self._headers
 
     async def _printed(self, *, is_refused: bool = False) -> _Printed:
-        """Run the command, which must end within 30 s. It is told if the server has refused what it printed last."""
+        """Run the command, which must end within 30 s. It is told if the server has
+        refused what it printed last.
+        """
         told = {REFUSED_VARIABLE: "1"} if is_refused else {}
         try:
             process = await asyncio.create_subprocess_exec(
@@ -112,7 +118,9 @@ def _of_everybody() -> dict[str, str]:
 
 
 async def _to_end(stream: asyncio.StreamReader, limit: int) -> bytes:
-    """Return what comes until the end of a stream, `limit` bytes of it at most: one read gives what is there by now."""
+    """Return what comes until the end of a stream, `limit` bytes of it at most: one read
+    gives what is there by now.
+    """
     output = b""
     while len(output) < limit:
         chunk = await stream.read(limit - len(output))
@@ -130,7 +138,9 @@ def _secrets_in(headers: Mapping[str, str]) -> Iterator[str]:
 
 def _read(output: bytes) -> _Printed:
     """Return the headers, which may also stand alone. No error repeats them."""
-    wrong = 'headers_command: print {"headers": {"Authorization": "Bearer ..."}, "expires_in": 3600}'
+    wrong = (
+        'headers_command: print {"headers": {"Authorization": "Bearer ..."}, "expires_in": 3600}'
+    )
     try:
         value = json.loads(output)
         if not isinstance(value, dict) or "headers" not in value:

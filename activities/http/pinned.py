@@ -1,4 +1,6 @@
-"""An HTTP client for the SDKs of others: it asks one origin, at admitted addresses alone, and bounds what it reads."""
+"""An HTTP client for the SDKs of others: it asks one origin, at admitted addresses alone,
+and bounds what it reads.
+"""
 
 from collections.abc import AsyncIterator, Mapping
 from typing import Final
@@ -6,7 +8,13 @@ from typing import Final
 import httpx
 
 from sennit.activities.http.addresses import Destination, admit
-from sennit.activities.http.client import CONNECT_SECONDS, HttpError, certificates, http_error, retry_after
+from sennit.activities.http.client import (
+    CONNECT_SECONDS,
+    HttpError,
+    certificates,
+    http_error,
+    retry_after,
+)
 from sennit.activities.http.cookies import no_cookies
 from sennit.activities.http.headers_command import HeadersCommand
 from sennit.activities.http.turns import Turns
@@ -22,11 +30,12 @@ _RETRYABLE: Final = (408, 425, 429)
 def pinned_client(
     url: str, headers: Mapping[str, str], printed: HeadersCommand | None, *, silence: float
 ) -> httpx.AsyncClient:
-    """Return a client for the origin of a URL that an operator has declared, for one call. Redirects are answers, and
-    no cookie is kept.
+    """Return a client for the origin of a URL that an operator has declared, for one call.
+    Redirects are answers, and no cookie is kept.
 
-    A request raises AddressRefused and CommandFailed before anything was sent, HttpStatusError for an answer from 300
-    on, and HttpError if no whole answer comes; a stream raises HttpError too if it is silent for that many seconds.
+    A request raises AddressRefused and CommandFailed before anything was sent, HttpStatusError for
+    an answer from 300 on, and HttpError if no whole answer comes; a stream raises HttpError too if
+    it is silent for that many seconds.
     """
     return httpx.AsyncClient(
         headers={"user-agent": "sennit", "accept-encoding": "identity", **headers},
@@ -39,7 +48,9 @@ def pinned_client(
 
 
 def has_origin(url: str, declared: str) -> bool:
-    """Whether a URL, which somebody else may have written, has the scheme, the host and the port of a declared one."""
+    """Whether a URL, which somebody else may have written, has the scheme, the host and the
+    port of a declared one.
+    """
     try:
         return _origin(httpx.URL(url)) == _origin(httpx.URL(declared))
     except (httpx.InvalidURL, UnicodeError, ValueError):
@@ -47,7 +58,9 @@ def has_origin(url: str, declared: str) -> bool:
 
 
 class _PinnedTransport(httpx.AsyncBaseTransport):
-    """Sends each request to an address that was admitted for it, for a certificate of the URL's host."""
+    """Sends each request to an address that was admitted for it, for a
+    certificate of the URL's host.
+    """
 
     def __init__(self, declared: httpx.URL, printed: HeadersCommand | None) -> None:
         self._inner = httpx.AsyncHTTPTransport(verify=certificates(), trust_env=False)
@@ -61,13 +74,20 @@ class _PinnedTransport(httpx.AsyncBaseTransport):
         # A server may name any URL as its own, and credentials are for the declared one.
         if _origin(request.url) != _origin(self._declared):
             elsewhere, here = _shown(request.url), _shown(self._declared)
-            raise AddressRefused(f"it sends to {elsewhere}, and {here} is declared; declare the URL that it answers at")
+            raise AddressRefused(
+                f"it sends to {elsewhere}, and {here} is declared; declare the URL that it "
+                "answers at"
+            )
         place = await admit(str(request.url), declared=True)
 
         used = await self._printed.current() if self._printed is not None else None
         request.headers.update(used or {})
         response = await self._sent(request, place)
-        if response.status_code == httpx.codes.UNAUTHORIZED and self._printed is not None and used is not None:
+        if (
+            response.status_code == httpx.codes.UNAUTHORIZED
+            and self._printed is not None
+            and used is not None
+        ):
             # The server has done nothing, so the request may go out once more.
             await response.aclose()
             request.headers.update(await self._printed.renewed(used))
@@ -78,7 +98,9 @@ class _PinnedTransport(httpx.AsyncBaseTransport):
         return _bounded(response)
 
     async def _sent(self, request: httpx.Request, place: Destination) -> httpx.Response:
-        """Ask the admitted addresses, one after the other until one takes the connection. Raises HttpError."""
+        """Ask the admitted addresses, one after the other until one takes the
+        connection. Raises HttpError.
+        """
         *others, last = place.addresses
         for address in others:
             try:
@@ -94,7 +116,9 @@ class _PinnedTransport(httpx.AsyncBaseTransport):
 
 
 def _pinned(request: httpx.Request, place: Destination, address: str) -> httpx.Request:
-    """Return the request to an address. The URL's host stays in the Host header and in the certificate's check."""
+    """Return the request to an address. The URL's host stays in the Host header and in
+    the certificate's check.
+    """
     return httpx.Request(
         request.method,
         request.url.copy_with(host=address),
@@ -121,12 +145,17 @@ async def _status_error(response: httpx.Response, place: Destination) -> HttpSta
     if said:
         message = f"{message}: {redact(said)[:MAX_SAID_CHARACTERS]}"
     return HttpStatusError(
-        message, status=status, retryable=retryable, retry_after=retry_after(response.headers) if retryable else None
+        message,
+        status=status,
+        retryable=retryable,
+        retry_after=retry_after(response.headers) if retryable else None,
     )
 
 
 def _bounded(response: httpx.Response) -> httpx.Response:
-    """Return an answer that can be read in bounded memory. Raises HttpError for one that is packed."""
+    """Return an answer that can be read in bounded memory. Raises HttpError
+    for one that is packed.
+    """
     if response.headers.get("content-encoding", "identity").strip().lower() != "identity":
         raise HttpError("encoding", "it answers compressed, which it was not asked to")
     is_events = response.headers.get("content-type", "").lower().startswith(_EVENTS)
@@ -139,9 +168,13 @@ def _bounded(response: httpx.Response) -> httpx.Response:
 
 
 class _Bounded(httpx.AsyncByteStream):
-    """The bytes of an answer: 16 MiB, or as many in each event of a stream. Other calls have their turn meanwhile."""
+    """The bytes of an answer: 16 MiB, or as many in each event of a stream. Other calls
+    have their turn meanwhile.
+    """
 
-    def __init__(self, inner: httpx.SyncByteStream | httpx.AsyncByteStream, *, is_events: bool) -> None:
+    def __init__(
+        self, inner: httpx.SyncByteStream | httpx.AsyncByteStream, *, is_events: bool
+    ) -> None:
         assert isinstance(inner, httpx.AsyncByteStream)
         self._inner = inner
         self._is_events = is_events
@@ -154,7 +187,9 @@ class _Bounded(httpx.AsyncByteStream):
                 await turns.give_way()
                 received += len(piece)
                 if received > MAX_SERVER_MESSAGE_BYTES:
-                    raise HttpError("size", f"its answer has over {MAX_SERVER_MESSAGE_BYTES:,} bytes")
+                    raise HttpError(
+                        "size", f"its answer has over {MAX_SERVER_MESSAGE_BYTES:,} bytes"
+                    )
                 if self._is_events:
                     # The end of an event may be divided between two pieces.
                     seen = tail + piece

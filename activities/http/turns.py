@@ -7,7 +7,9 @@ from sennit.activities.limits import MAX_TURN_SECONDS
 
 
 class Turns:
-    """The turns of one piece of work that may never have to wait, such as reading bytes that have all arrived."""
+    """The turns of one piece of work that may never have to wait, such as reading bytes
+    that have all arrived.
+    """
 
     def __init__(self) -> None:
         self._since = time.monotonic()

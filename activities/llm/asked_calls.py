@@ -1,7 +1,9 @@
-"""Tells a run of the calls that a model asks for while its reply still comes, so that the run can make them early.
+"""Tells a run of the calls that a model asks for while its reply still comes, so that the
+run can make them early.
 
-A call is told at most once, a moment after it was whole: if the reply has ended by then, the run learns of it anyway.
-Nothing depends on these messages. One that is not sent, or comes late, costs the time that it would have saved.
+A call is told at most once, a moment after it was whole: if the reply has ended by then, the run
+learns of it anyway. Nothing depends on these messages. One that is not sent, or comes late, costs
+the time that it would have saved.
 """
 
 import asyncio
@@ -26,7 +28,9 @@ from sennit.workflows.plan.speculation.limits import MAX_ASKED
 log = logging.getLogger("llm")
 
 WAIT_SECONDS = 0.1
-"""Between the end of a call's arguments and the message about it: most replies have ended by then."""
+"""Between the end of a call's arguments and the message about it: most
+replies have ended by then.
+"""
 
 
 @dataclass(slots=True)
@@ -69,8 +73,8 @@ class AskedCalls:
 async def asked_calls(
     context: NodeContext, library: ArtifactReader, offered: Collection[str]
 ) -> AsyncIterator[AskedCalls]:
-    """Give the calls of a reply that this activity receives, until the block ends. Of tools that the model was not
-    `offered`, the run is not told.
+    """Give the calls of a reply that this activity receives, until the block ends. Of tools that
+    the model was not `offered`, the run is not told.
     """
     call = context.call
     names: list[str] = []
@@ -81,7 +85,9 @@ async def asked_calls(
         # As in the reply itself: a server may repeat the key that it was sent.
         arguments = await library.put(context.run_prefix, mask(request.arguments))
         unit = context.unit
-        asked = AskedCall(node=unit.path, generation=unit.generation, tool=request.name, arguments=arguments)
+        asked = AskedCall(
+            node=unit.path, generation=unit.generation, tool=request.name, arguments=arguments
+        )
         await signal_run("asked_call", asked)
 
     calls = AskedCalls(names, tell)

@@ -54,19 +54,22 @@ class ModelCalls:
     texts: LiveTexts = field(default_factory=LiveTexts)
 
     async def run(self, context: NodeContext, work: ModelCall) -> NodeOutput:
-        """Return the model's output, or a request for more nodes: what a joiner adds, or the tool calls of a turn with
-        the transcript.
+        """Return the model's output, or a request for more nodes: what a joiner adds, or the tool
+        calls of a turn with the transcript.
 
         Raises ProviderError, WorkspaceRefused, BindError, BodyMissing, StoreUnavailable.
         """
         if work.workspace is not None:
-            context.workspace(work)  # a model that has no folder would be paid for turns that come to nothing
+            # A model that has no folder would be paid for turns that come to nothing.
+            context.workspace(work)
         models: Sequence[str] = context.checked.models.get(work.role) or OFFLINE
         if work.model:
             models = (work.model,)
         if _served_by_rules(models):
             if work.media:
-                raise MediaRefused(f"`media`: {models[0]} takes no images, PDFs and audio; {why_not(models[0])}")
+                raise MediaRefused(
+                    f"`media`: {models[0]} takes no images, PDFs and audio; {why_not(models[0])}"
+                )
             bound = context.binder.bound(f"{work.prompt} ")
             prompt = PromptFormat(prompt=str(bound).rstrip())
             request = self._request(context, work, prompt)
@@ -84,7 +87,12 @@ class ModelCalls:
             return await self._ask(context, work, models, inputs, known)
 
     async def _ask(
-        self, context: NodeContext, work: ModelCall, models: Sequence[str], inputs: PromptInputs, window: int
+        self,
+        context: NodeContext,
+        work: ModelCall,
+        models: Sequence[str],
+        inputs: PromptInputs,
+        window: int,
     ) -> NodeOutput:
         """Make one call with a prompt cut to a context of `window` tokens, if that is known."""
         history = await self._history(context, work, models)
@@ -102,7 +110,9 @@ class ModelCalls:
         tools = await self._tools(context, work, places)
         prompt = await self._prompt_format(context, work, inputs, budget)
         request = self._request(context, work, prompt)
-        request = replace(request, history=history.turns, messages=before.messages, media=media, tools=tools)
+        request = replace(
+            request, history=history.turns, messages=before.messages, media=media, tools=tools
+        )
         if not tools:  # a model that is held to a form cannot call tools
             request = replace(request, form=prompt.form)
 
@@ -131,9 +141,11 @@ class ModelCalls:
         warnings = (*output.warnings, *history.warnings, *before.warnings, *reply.warnings)
         return replace(output, warnings=warnings)
 
-    async def _with_workspace(self, context: NodeContext, work: ModelCall, output: NodeOutput) -> NodeOutput:
-        """Return what a model asks for with where its folder is, or its answer with its folder. That is as the last
-        call has left it that worked in it and succeeded.
+    async def _with_workspace(
+        self, context: NodeContext, work: ModelCall, output: NodeOutput
+    ) -> NodeOutput:
+        """Return what a model asks for with where its folder is, or its answer with its folder.
+        That is as the last call has left it that worked in it and succeeded.
         """
         if work.workspace is None:
             return output
@@ -151,24 +163,32 @@ class ModelCalls:
             return replace(output, output={**output.output, "workspace": place})
         return replace(output, output={"answer": output.output, "workspace": current})
 
-    async def _complete(self, context: NodeContext, request: ModelRequest, models: Sequence[str]) -> ModelReply:
+    async def _complete(
+        self, context: NodeContext, request: ModelRequest, models: Sequence[str]
+    ) -> ModelReply:
         prompt = roles.with_fault(request.prompt, context.attempts.fault)
         request = replace(request, prompt=prompt)
         return await self.models.complete(request, models, context.attempts.number)
 
-    async def _history(self, context: NodeContext, work: ModelCall, models: Sequence[str]) -> History:
-        """Return the turns before the prompt: those before the run, for a call that is given its goal, then its own."""
+    async def _history(
+        self, context: NodeContext, work: ModelCall, models: Sequence[str]
+    ) -> History:
+        """Return the turns before the prompt: those before the run, for a call that is given
+        its goal, then its own.
+        """
         found = History()
         if joins(work) or refers_to_goal(work.prompt):
             request = self._request(context, work, PromptFormat())
             histories = Histories(self.models, self.library)
-            found = await histories.before(request, models, context.run_prefix, context.checked.history)
+            found = await histories.before(
+                request, models, context.run_prefix, context.checked.history
+            )
         turns = (*found.turns, *messages_of(work.messages))
         return replace(found, turns=turns)
 
     async def _media(self, context: NodeContext, work: ModelCall) -> tuple[MediaPart, ...]:
-        """Return what the model is shown: what came with the run's goal, for a call that is given its goal, then its
-        own media. Raises BadMedia, BindError, BodyMissing, StoreUnavailable.
+        """Return what the model is shown: what came with the run's goal, for a call that is given
+        its goal, then its own media. Raises BadMedia, BindError, BodyMissing, StoreUnavailable.
         """
         values: list[Any] = []
         if joins(work) or refers_to_goal(work.prompt):
@@ -239,7 +259,9 @@ class ModelCalls:
     async def _tools(
         self, context: NodeContext, work: ModelCall, places: Collection[str]
     ) -> tuple[dict[str, Any], ...]:
-        """Return what the model may call now. At its last turn it may call nothing, so that it answers."""
+        """Return what the model may call now. At its last turn it may call
+        nothing, so that it answers.
+        """
         if last_turn(work):
             return ()
         run_context = await self._run_context(context)
@@ -279,7 +301,9 @@ class ModelCalls:
             taken += part.tokens
         tokens = min(tokens, max(LEAST_TOKENS, window - taken))
         if tokens < work.context.tokens and exceeds(inputs.values, tokens):
-            context.attempts.progress(f"cut to {tokens:,} tokens: the model's context has {window:,}")
+            context.attempts.progress(
+                f"cut to {tokens:,} tokens: the model's context has {window:,}"
+            )
         return Budget(tokens, reader)
 
 
@@ -289,5 +313,7 @@ def _served_by_rules(models: Sequence[str]) -> bool:
 
 
 def _call_seconds(limit: float) -> float:
-    """Return the seconds of a call: less than the node's, so that the call fails with its own error."""
+    """Return the seconds of a call: less than the node's, so that the call
+    fails with its own error.
+    """
     return max(limit - CALL_MARGIN_SECONDS, limit / 2)

@@ -1,4 +1,6 @@
-"""The evidence of a joiner's answer: what stands in its source keeps its mark, and the text says what does not."""
+"""The evidence of a joiner's answer: what stands in its source keeps its mark, and the
+text says what does not.
+"""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -12,30 +14,41 @@ from sennit.workflows.plan.language.json_schema import parts_of
 from sennit.workflows.plan.language.text import format_value
 
 SHORTEST_QUOTE = 12
-"""Characters from which on a quote tells enough; a shorter one has to be a whole value, with its unit."""
+"""Characters from which on a quote tells enough; a shorter one has to be a
+whole value, with its unit.
+"""
 UNPROVEN = "[unproven]"
 """What stands in an answer in the place of a mark whose evidence does not hold."""
 
-_MARK = re.compile(r"(?P<ticks>`+)|(?P<space>\s?)\[(?P<numbers>\d{1,3}(?:\s*[,;]\s*\d{1,3})*)\](?!\()")
+_MARK = re.compile(
+    r"(?P<ticks>`+)|(?P<space>\s?)\[(?P<numbers>\d{1,3}(?:\s*[,;]\s*\d{1,3})*)\](?!\()"
+)
 _NODE = re.compile(r"[\s$\[{(]*(?P<name>[A-Za-z0-9_]{1,40})")
 _NUMBER = re.compile(r"[-+]?[$\u20ac\u00a3]? ?\d[\d.,' ]*%?")
 _AMOUNT = re.compile(
-    r"[-+\u2212]?(?:[$\u20ac\u00a3\u00a5]\s?\d[\d.,']*+|\d[\d.,' ]*+(?:%|\u00b0\s?[a-z]?|[^\W\d_][/\u00b2\u00b3\w]*+))"
+    r"[-+\u2212]?(?:[$\u20ac\u00a3\u00a5]\s?\d[\d.,']*+|\d[\d.,' ]*+(?:%|\u00b0\s?[a-z]?"
+    r"|[^\W\d_][/\u00b2\u00b3\w]*+))"
 )
 _PLACES = ("path", "url", "source")
 _STRAIGHT = str.maketrans("\u201c\u201d\u2018\u2019\u00a0", "\"\"'' ")
 
 
-def cited(answer: Any, entries: list[Any], results: Mapping[str, Result]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return an output `{answer, evidence}` with the evidence that stands, numbered by its marks, and warnings.
+def cited(
+    answer: Any, entries: list[Any], results: Mapping[str, Result]
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return an output `{answer, evidence}` with the evidence that stands, numbered by
+    its marks, and warnings.
 
-    The mark of evidence that does not stand says so; one without an entry goes. Brackets that cannot be marks stay: in
-    code, behind a word as in `x[0]`, lists of other numbers, and all of them in answers that are numbers or JSON.
+    The mark of evidence that does not stand says so; one without an entry goes. Brackets that
+    cannot be marks stay: in code, behind a word as in `x[0]`, lists of other numbers, and all of
+    them in answers that are numbers or JSON.
     """
     warnings: list[str] = []
     evidence: list[dict[str, Any]] = []
     numbers: dict[int, int] = {}
-    """For each number that the model has given, the number of the evidence now: 0 if it does not stand."""
+    """For each number that the model has given, the number of the evidence now:
+    0 if it does not stand.
+    """
     for place, entry in enumerate(entries, 1):
         number = place
         if isinstance(entry, dict) and isinstance(entry.get("n"), int):
@@ -88,7 +101,9 @@ def _marks(answer: str) -> Iterator[re.Match[str]]:
             opening = ticks
 
 
-def _renumbered(answer: str, numbers: Mapping[int, int], warnings: list[str]) -> tuple[str, set[int]]:
+def _renumbered(
+    answer: str, numbers: Mapping[int, int], warnings: list[str]
+) -> tuple[str, set[int]]:
     """Return the answer with its marks as the evidence is numbered now, and those numbers."""
     renumbered = ""
     end = 0
@@ -102,7 +117,9 @@ def _renumbered(answer: str, numbers: Mapping[int, int], warnings: list[str]) ->
             is_behind_word = start > 0 and answer[start - 1].isalnum() and not mark["space"]
             if len(written) > 1 or is_behind_word:
                 continue
-            warnings.append(f"the mark [{written[0]}] was left out: there is no evidence with that number")
+            warnings.append(
+                f"the mark [{written[0]}] was left out: there is no evidence with that number"
+            )
         text = ""
         for number in dict.fromkeys(known):
             if number:
@@ -131,7 +148,9 @@ def _piece(entry: Any, results: Mapping[str, Result], warnings: list[str]) -> di
     quote = _line(entry.get("quote"))
     claim = _line(entry.get("claim"))
     if name not in results:
-        warnings.append(f"evidence of {format_value(entry.get('node'))} was left out: there is no such result")
+        warnings.append(
+            f"evidence of {format_value(entry.get('node'))} was left out: there is no such result"
+        )
         return None
     if not claim:
         warnings.append(f"evidence of {name} was left out: it has no claim")
@@ -140,15 +159,18 @@ def _piece(entry: Any, results: Mapping[str, Result], warnings: list[str]) -> di
     if quote:
         source = _source_of(results[name].value, _plain(quote), "", 0)
     if source is None:
-        why = f"the quote {format_value(quote)} does not stand in {name} as a passage or a whole value"
+        why = (
+            f"the quote {format_value(quote)} does not stand in {name} as a passage or a whole "
+            "value"
+        )
         warnings.append(f"{format_value(claim)} is unproven: {why}")
         return None
     return {"node": name, "claim": claim, "source": source, "quote": quote}
 
 
 def _source_of(value: Any, quote: str, document: str, depth: int) -> str | None:
-    """Return the path or address nearest to where a quotation stands in a result, "" if none is near; None if it does
-    not stand there. `document` is the nearest one so far.
+    """Return the path or address nearest to where a quotation stands in a result, "" if none is
+    near; None if it does not stand there. `document` is the nearest one so far.
     """
     if isinstance(value, str):
         if _stands(quote, _plain(value)):
@@ -171,7 +193,9 @@ def _source_of(value: Any, quote: str, document: str, depth: int) -> str | None:
 
 
 def _stands(quote: str, text: str) -> bool:
-    """Whether a quote is all of a text, or stands in it between whole words and numbers and says enough."""
+    """Whether a quote is all of a text, or stands in it between whole words and
+    numbers and says enough.
+    """
     if quote == text:
         return bool(quote)
     says_little = len(quote) < SHORTEST_QUOTE and not _AMOUNT.fullmatch(quote)
@@ -192,7 +216,9 @@ def _stands(quote: str, text: str) -> bool:
 
 
 def _plain(text: str) -> str:
-    """Return text as quotations are compared: one space between words, straight quotes, small letters."""
+    """Return text as quotations are compared: one space between words, straight
+    quotes, small letters.
+    """
     return " ".join(text.translate(_STRAIGHT).split()).strip("\"'. …").lower()
 
 

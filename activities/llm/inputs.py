@@ -1,4 +1,6 @@
-"""What a model call is given of other nodes' outputs: which, by what names, and where each of them is."""
+"""What a model call is given of other nodes' outputs: which, by what names, and
+where each of them is.
+"""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,10 +14,11 @@ from sennit.workflows.plan.language.references import parse_reference
 
 @dataclass(frozen=True, slots=True)
 class PromptInputs:
-    """`values` are what stands in fences in the prompt, by name, and `places` the references to those that are values.
+    """`values` are what stands in fences in the prompt, by name, and `places` the references to
+    those that are values.
 
-    `ended` is how nodes have ended, for a prompt that tells so; `cited` are all results that an answer may cite: those,
-    and what the calls of the last turn have brought.
+    `ended` is how nodes have ended, for a prompt that tells so; `cited` are all results that an
+    answer may cite: those, and what the calls of the last turn have brought.
     """
 
     values: dict[str, Any]
@@ -62,7 +65,9 @@ def prompt_inputs(context: NodeContext, work: ModelCall) -> PromptInputs:
 
 
 def _gathered(context: NodeContext, node: Node) -> dict[str, list[str]]:
-    """Return the nodes whose ends a name stands for, by name: settled joins, and the call itself."""
+    """Return the nodes whose ends a name stands for, by name: settled
+    joins, and the call itself.
+    """
     gathered: dict[str, list[str]] = {}
     for planned in context.checked.plan.nodes:
         if isinstance(planned, JoinNode) and planned.policy == "settled":

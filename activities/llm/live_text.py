@@ -1,7 +1,8 @@
 """Sends what a model writes to those who listen to its run, while it writes.
 
-Each run has a channel in each worker process. It asks every two seconds whether anybody listens; only then are pieces
-read, masked and sent, every 100 ms. Without listeners a piece costs an append to a list.
+Each run has a channel in each worker process. It asks every two seconds whether anybody
+listens; only then are pieces read, masked and sent, every 100 ms. Without listeners a piece
+costs an append to a list.
 """
 
 import asyncio
@@ -34,7 +35,9 @@ SEND_SECONDS = 5.0
 
 
 class LiveText:
-    """The text of one model call. `answer_only` is for a joiner: of its JSON only the answer is text."""
+    """The text of one model call. `answer_only` is for a joiner: of its JSON
+    only the answer is text.
+    """
 
     def __init__(self, channel: "Channel | None", place: TextPiece, *, answer_only: bool) -> None:
         self.is_closed = False
@@ -49,7 +52,8 @@ class LiveText:
         self._on_its_way = 0  # characters that a signal, which may have arrived by now, has sent
         self._has_begun = False
         self._discarded = ""
-        self._version = 0  # how often the text began anew: a signal under way may have been of the one before
+        # How often the text began anew: a signal under way may have been of the one before.
+        self._version = 0
 
     def add(self, piece: str) -> None:
         """Take a piece of the reply. Never blocks."""
@@ -65,8 +69,8 @@ class LiveText:
         self._begin_anew(reason)
 
     def end(self, output: NodeOutput) -> None:
-        """The reply was read. A text that differs from what was made of it is discarded, and the output stands in its
-        place.
+        """The reply was read. A text that differs from what was made of it is discarded, and the
+        output stands in its place.
         """
         self.is_ended = True
         if output.more == "replan":
@@ -84,7 +88,9 @@ class LiveText:
             self._shown = text
 
     def next_pieces(self, room: int) -> tuple[list[TextPiece], "Sent"]:
-        """Return what to send next, `room` characters at most, and what `was_sent` is told once it has arrived."""
+        """Return what to send next, `room` characters at most, and what `was_sent` is
+        told once it has arrived.
+        """
         self._read(is_whole=False)
         found: list[TextPiece] = []
         sent = self._sent
@@ -174,7 +180,9 @@ class Channel:
         self.wake()
 
     async def close(self, text: LiveText) -> None:
-        """Send what is left of a text that has come to its end, and forget it. Raises nothing of the server's."""
+        """Send what is left of a text that has come to its end, and forget it. Raises
+        nothing of the server's.
+        """
         text.is_closed = True
         try:
             async with asyncio.timeout(FLUSH_SECONDS):
@@ -251,7 +259,9 @@ class Channel:
             if error.status is not RPCStatusCode.NOT_FOUND:
                 log.warning("the text of a model is not shown while it comes: %s", error.message)
         except TimeoutError:
-            log.warning("the text of a model is not shown while it comes: the server does not answer")
+            log.warning(
+                "the text of a model is not shown while it comes: the server does not answer"
+            )
         return False
 
 
@@ -263,11 +273,13 @@ class LiveTexts:
 
     @asynccontextmanager
     async def writing(self, context: NodeContext, *, answer_only: bool) -> AsyncIterator[LiveText]:
-        """Give the text of a model call that this activity makes. It is sent when the block ends, and discarded if that
-        fails.
+        """Give the text of a model call that this activity makes. It is sent when the block ends,
+        and discarded if that fails.
         """
         unit = context.unit
-        place = TextPiece(node=unit.path, generation=unit.generation, attempt=max(1, context.attempts.number))
+        place = TextPiece(
+            node=unit.path, generation=unit.generation, attempt=max(1, context.attempts.number)
+        )
         channel = self._channel()
         text = LiveText(channel, place, answer_only=answer_only)
         if channel is None:
@@ -291,7 +303,8 @@ class LiveTexts:
         run = activity.info().workflow_id or ""
         channel = self._channels.get(run)
         if channel is None:
-            # A channel remembers when it has asked whether anybody listens; after that time it may be forgotten.
+            # A channel remembers when it has asked whether anybody listens; after that
+            # time it may be forgotten.
             now = asyncio.get_running_loop().time()
             for name, old in list(self._channels.items()):
                 if not old.is_open and now > old.asked_at + ASK_SECONDS:

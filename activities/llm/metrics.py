@@ -19,14 +19,20 @@ class _Instruments:
     def __init__(self, meter: MetricMeter) -> None:
         self.calls = meter.create_counter("sennit_model_calls", "Model calls by outcome")
         self.tokens = meter.create_counter("sennit_model_tokens", "Tokens of model calls")
-        self.cost = meter.create_counter("sennit_model_cost", "Cost of model calls in millionths of a US dollar")
-        self.first = meter.create_histogram_timedelta("sennit_model_first_token", "Time to the first piece of a reply")
-        self.pressure = meter.create_gauge_float("sennit_model_pressure", "How much failures slow a provider's calls")
+        self.cost = meter.create_counter(
+            "sennit_model_cost", "Cost of model calls in millionths of a US dollar"
+        )
+        self.first = meter.create_histogram_timedelta(
+            "sennit_model_first_token", "Time to the first piece of a reply"
+        )
+        self.pressure = meter.create_gauge_float(
+            "sennit_model_pressure", "How much failures slow a provider's calls"
+        )
 
 
 class CallMeter:
-    """Counts model calls and their time to the first token by provider, and tokens and cost by model and tenant. Shows
-    the pressure on a provider.
+    """Counts model calls and their time to the first token by provider, and tokens and cost by
+    model and tenant. Shows the pressure on a provider.
     """
 
     def __init__(self) -> None:
@@ -39,7 +45,9 @@ class CallMeter:
         return _Instruments(Runtime.default().metric_meter)
 
     def called(self, model: str, outcome: str, reply: ModelReply | None) -> None:
-        """Count a call of a model for the tenant of the activity; `outcome` is `ok` or the type of its error."""
+        """Count a call of a model for the tenant of the activity; `outcome` is `ok` or
+        the type of its error.
+        """
         provider = model.partition(":")[0]
         self._see.calls.add(1, {"provider": provider, "outcome": outcome})
         if reply is not None:
@@ -47,7 +55,9 @@ class CallMeter:
             self._see.tokens.add(reply.usage.input_tokens, {**payer, "direction": "input"})
             self._see.tokens.add(reply.usage.output_tokens, {**payer, "direction": "output"})
             self._see.cost.add(reply.usage.cost, payer)
-            self._see.first.record(timedelta(milliseconds=reply.first_token_ms), {"provider": provider})
+            self._see.first.record(
+                timedelta(milliseconds=reply.first_token_ms), {"provider": provider}
+            )
 
     def _payer(self, model: str) -> dict[str, str]:
         tenant = None

@@ -1,4 +1,6 @@
-"""The models of a worker: which serves a call, when the next of a list takes over, and what every call is held to."""
+"""The models of a worker: which serves a call, when the next of a list takes over, and what
+every call is held to.
+"""
 
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -56,14 +58,23 @@ class Models:
     """Serves every model call of a worker process."""
 
     def __init__(
-        self, providers: Mapping[str, Provider], settings: ModelSettings | None = None, meter: CallMeter | None = None
+        self,
+        providers: Mapping[str, Provider],
+        settings: ModelSettings | None = None,
+        meter: CallMeter | None = None,
     ) -> None:
         self._providers = providers
         self._settings = settings or ModelSettings()
         self._meter = meter
-        self._refused: BoundedCache[str, dict[str, float]] = BoundedCache(MAX_KEPT_CAPABILITIES_BYTES)
-        """The kinds of media that a model's server has refused, where tools had returned them, and since when."""
-        self._limiters: BoundedCache[str, Limiter] = BoundedCache(MAX_KEPT_CAPABILITIES_BYTES, lambda _: _LIMITER_BYTES)
+        self._refused: BoundedCache[str, dict[str, float]] = BoundedCache(
+            MAX_KEPT_CAPABILITIES_BYTES
+        )
+        """The kinds of media that a model's server has refused, where tools had
+        returned them, and since when.
+        """
+        self._limiters: BoundedCache[str, Limiter] = BoundedCache(
+            MAX_KEPT_CAPABILITIES_BYTES, lambda _: _LIMITER_BYTES
+        )
 
     @classmethod
     def of(cls, settings: ModelSettings, meter: CallMeter | None = None) -> Self:
@@ -95,9 +106,11 @@ class Models:
         return self._settings.plan_format
 
     async def chosen(self, model: str = "") -> dict[Role, list[str]]:
-        """Return every role's models by their full names; `model`, where a run names one, in the place of the settings.
+        """Return every role's models by their full names; `model`, where a run names one, in the
+        place of the settings.
 
-        Raises UnknownModel, KeyRefused or what a server says, and ValueError for a `model` that is none.
+        Raises UnknownModel, KeyRefused or what a server says, and ValueError for
+        a `model` that is none.
         """
         full: dict[str, str] = {}
         chosen: dict[Role, list[str]] = {}
@@ -118,7 +131,9 @@ class Models:
         return {role: list(settings.models(role)) for role in get_args(Role)}
 
     def settings(self, closer: CallSettings | None = None) -> dict[Role, CallSettings]:
-        """Return the settings of each role's calls where some are set, those of a run in the place of the role's."""
+        """Return the settings of each role's calls where some are set, those of a run in
+        the place of the role's.
+        """
         merged: dict[Role, CallSettings] = {}
         for role in get_args(Role):
             settings = self._settings.calls.get(role, NO_SETTINGS).under(closer)
@@ -126,11 +141,14 @@ class Models:
                 merged[role] = settings
         return merged
 
-    async def complete(self, request: ModelRequest, names: Sequence[str], attempt: int = 1) -> ModelReply:
-        """Answer a call by one of `names`: each in turn has two attempts, and the last one all that are left.
+    async def complete(
+        self, request: ModelRequest, names: Sequence[str], attempt: int = 1
+    ) -> ModelReply:
+        """Answer a call by one of `names`: each in turn has two attempts, and the last
+        one all that are left.
 
-        A model that is unknown, that takes no such media, or whose key or quota is refused, gives way to the next at
-        once. The reply has its cost and fits the schema. Raises ProviderError.
+        A model that is unknown, that takes no such media, or whose key or quota is refused, gives
+        way to the next at once. The reply has its cost and fits the schema. Raises ProviderError.
         """
         first = min((attempt - 1) // TRIES, len(names) - 1)
         for name in names[first:-1]:
@@ -144,8 +162,8 @@ class Models:
         return await self._answer(replace(request, model=names[-1]))
 
     def context(self, names: Sequence[str]) -> int:
-        """Return the tokens that prompt and reply may have together, whichever of the models serves a call; 0 where no
-        server or setting has said so.
+        """Return the tokens that prompt and reply may have together, whichever of the models serves
+        a call; 0 where no server or setting has said so.
         """
         known = [remote.known.context(name) for name, remote in self._remotes(names)]
         return min(filter(None, known), default=0)
@@ -162,7 +180,9 @@ class Models:
         return tuple(sentences)
 
     def notes(self, names: Iterable[str]) -> tuple[str, ...]:
-        """Return what this worker has learned of these models from calls that were refused, a sentence each."""
+        """Return what this worker has learned of these models from calls that were
+        refused, a sentence each.
+        """
         notes: list[str] = []
         for name, remote in self._remotes(names):
             notes += remote.known.notes(name)
@@ -188,7 +208,9 @@ class Models:
         return self._providers[name]
 
     def _limiter(self, model: str) -> Limiter:
-        """Return what slows the calls of a model's server. Behind pydantic-ai, each maker has its own."""
+        """Return what slows the calls of a model's server. Behind pydantic-ai,
+        each maker has its own.
+        """
         name, _, rest = model.partition(":")
         if name == PYDANTIC_AI and ":" in rest:
             name = f"{name}:{rest.partition(':')[0]}"
@@ -204,8 +226,8 @@ class Models:
         return Throttle(calls_a_minute / 60)
 
     def _with_results_named(self, request: ModelRequest) -> tuple[ModelRequest, tuple[str, ...]]:
-        """Return a request without the media that tools have returned and that its model is known not to take, and what
-        people should know of that. The words of the results name them.
+        """Return a request without the media that tools have returned and that its model is known
+        not to take, and what people should know of that. The words of the results name them.
         """
         model = request.model
         refused = self._refused_kinds(model)
@@ -217,12 +239,15 @@ class Models:
             return request, ()
         return _without_media(request, lacking), (_takes_none(request.model, lacking),)
 
-    def _without_results(self, request: ModelRequest, refused: MediaRefused) -> tuple[ModelRequest, tuple[str, ...]]:
-        """Return the same for a call that was refused for its media, without all that tools have returned. Raises the
-        refusal, if no tool has returned any: nothing that a person wants shown is left out.
+    def _without_results(
+        self, request: ModelRequest, refused: MediaRefused
+    ) -> tuple[ModelRequest, tuple[str, ...]]:
+        """Return the same for a call that was refused for its media, without all that tools
+        have returned. Raises the refusal, if no tool has returned any: nothing that a person
+        wants shown is left out.
 
-        Only what the server says of the model is remembered, and only for an hour: one broken image takes no images
-        from the calls after it.
+        Only what the server says of the model is remembered, and only for an hour: one broken image
+        takes no images from the calls after it.
         """
         kinds = _kinds_of_results(request)
         if not kinds:
@@ -235,13 +260,18 @@ class Models:
             known = self._refused_kinds(request.model)
             self._refused.put(request.model, known | learned)
         request.on_restart(f"the model is asked again: {refused}")
-        note = f"what tools have returned is named to {request.model} and not shown in one call: {refused}"
+        note = (
+            f"what tools have returned is named to {request.model} and not shown in one call: "
+            f"{refused}"
+        )
         if len(learned) == len(kinds):
             note = _takes_none(request.model, kinds)
         return _without_media(request, kinds), (note,)
 
     def _refused_kinds(self, model: str) -> dict[str, float]:
-        """Return the kinds of media that a model's server has refused within the last hour, and when."""
+        """Return the kinds of media that a model's server has refused within
+        the last hour, and when.
+        """
         known = self._refused.get(model) or {}
         oldest = time.monotonic() - FORGOTTEN_AFTER
         return {kind: since for kind, since in known.items() if since > oldest}
@@ -290,7 +320,10 @@ def _remote(name: str, server: Server) -> _Remote:
 
 def _takes_none(model: str, kinds: Sequence[str]) -> str:
     """Return the sentence on a model that takes no media of these kinds."""
-    return f"{model} takes no {format_names(kinds)}: what tools have returned is named to it and not shown"
+    return (
+        f"{model} takes no {format_names(kinds)}: what tools have returned is named to it and not "
+        "shown"
+    )
 
 
 def _unsent(model: str, settings: Iterable[str], why: str) -> list[str]:
@@ -316,7 +349,9 @@ def _without_media(request: ModelRequest, kinds: Collection[str]) -> ModelReques
 
 
 def _masked(reply: ModelReply) -> ModelReply:
-    """Return a reply without this worker's secrets: a server may repeat the key that it was sent."""
+    """Return a reply without this worker's secrets: a server may repeat
+    the key that it was sent.
+    """
     calls = []
     for call in reply.calls:
         arguments = mask(call.arguments)

@@ -1,7 +1,9 @@
-"""Reads the reply of a model call. Of a joiner: an answer with evidence, or nodes to add to the plan.
+"""Reads the reply of a model call. Of a joiner: an answer with evidence, or
+nodes to add to the plan.
 
-A joiner's reply is one JSON object, or text, which is the answer. Text that only mentions a call is one too. A bare
-call, an action as in ReAct (arXiv 2210.03629), and an object in the midst of text are asked for again.
+A joiner's reply is one JSON object, or text, which is the answer. Text that only mentions a call
+is one too. A bare call, an action as in ReAct (arXiv 2210.03629), and an object in the midst of
+text are asked for again.
 """
 
 import re
@@ -20,7 +22,12 @@ from sennit.activities.providers.errors import SchemaMismatch
 from sennit.activities.providers.model import ModelReply, ReplyForm
 from sennit.workflows.plan.edits.merge import Delta
 from sennit.workflows.plan.language.text import IN_TICKS, format_names, format_value
-from sennit.workflows.plan.planner_format.json_text import Unreadable, begins_with_json, decode_whole, find_json
+from sennit.workflows.plan.planner_format.json_text import (
+    Unreadable,
+    begins_with_json,
+    decode_whole,
+    find_json,
+)
 from sennit.workflows.plan.planner_format.lines import LineReader
 from sennit.workflows.plan.planner_format.values import Tools
 from sennit.workflows.plan.planner_format.written_calls import calls_of, left_of_calls
@@ -28,7 +35,8 @@ from sennit.workflows.plan.programs.reply import fenced_in
 
 _IN_TICKS = re.compile(IN_TICKS)
 _FORM = re.compile(
-    r"[\"'\u201c](?:answer|replan|evidence|thought)[\"'\u201d]\s*:|\{\s*(?:answer|replan)\s*:", re.IGNORECASE
+    r"[\"'\u201c](?:answer|replan|evidence|thought)[\"'\u201d]\s*:|\{\s*(?:answer|replan)\s*:",
+    re.IGNORECASE,
 )
 _OBJECT = re.compile(r"\{\s*[\"'\u201c]")
 _ACTION = re.compile(
@@ -36,7 +44,8 @@ _ACTION = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _ANSWER_TAG = re.compile(
-    r"(?s)\s*<(?P<tag>answer|final_answer|response|output)>(?P<inside>.*)</(?P=tag)>\s*", re.IGNORECASE
+    r"(?s)\s*<(?P<tag>answer|final_answer|response|output)>(?P<inside>.*)</(?P=tag)>\s*",
+    re.IGNORECASE,
 )
 _ANSWER_LABEL = re.compile(
     r"\A\s*+(?:[#*_]{0,4}\s*+(?:final ?answer|answer|assistant)[*_]{0,2}\s*+:[*_]{0,2}"
@@ -44,7 +53,8 @@ _ANSWER_LABEL = re.compile(
     re.IGNORECASE,
 )
 _LAST_THOUGHT = re.compile(
-    r"\A\s*+[*#_]{0,4}\s?thought[*_]{0,2}\s?:(?:(?!\n[^\S\n]*+[*#_]{0,4}\s?(?:action|observation)\b).)*?\n"
+    r"\A\s*+[*#_]{0,4}\s?thought[*_]{0,2}\s?:(?:(?!\n[^\S\n]*+[*#_]{0,4}\s?(?:action"
+    r"|observation)\b).)*?\n"
     r"(?=[^\S\n]*+[*#_]{0,4}[^\S\n]*+final ?answer[*_]{0,2}[^\S\n]*+:)",
     re.IGNORECASE | re.DOTALL,
 )
@@ -57,13 +67,17 @@ _YAML = re.compile(
     re.IGNORECASE,
 )
 """The object in YAML: its text would be told with the names of the fields."""
-_MIDST = "the joiner's reply has its JSON in the midst of text; write one JSON object and nothing else"
+_MIDST = (
+    "the joiner's reply has its JSON in the midst of text; write one JSON object and nothing else"
+)
 _BARE_CALL = "the joiner's reply is a bare call; write lines under `replan`, or the answer in words"
 
 
 @dataclass(frozen=True, slots=True)
 class JoinerReply:
-    """A joiner's reply: `output` as `{answer, evidence}`, or a `delta` to the plan; and what was left out."""
+    """A joiner's reply: `output` as `{answer, evidence}`, or a `delta` to the plan;
+    and what was left out.
+    """
 
     output: dict[str, Any] | None = None
     delta: Delta | None = None
@@ -77,8 +91,9 @@ def read_reply(
     known: Sequence[str] = (),
     writes: Sequence[str] = (),
 ) -> JoinerReply:
-    """Return what a reply says. Text without any form is the answer. `known` are the nodes of the plan, which new lines
-    may refer to; without `tools` none may be added. Raises Unreadable; nothing else.
+    """Return what a reply says. Text without any form is the answer. `known` are the nodes of
+    the plan, which new lines may refer to; without `tools` none may be added. Raises
+    Unreadable; nothing else.
     """
     if not text.strip():
         raise Unreadable("the joiner's reply is empty")
@@ -92,18 +107,26 @@ def read_reply(
     if isinstance(data, dict) and (not around or _FORM.search(text)):
         return read_object(data, results, reader, tools)
     if _YAML.match(text):
-        raise Unreadable("the joiner's reply is YAML; write one JSON object, or the answer in words")
+        raise Unreadable(
+            "the joiner's reply is YAML; write one JSON object, or the answer in words"
+        )
     if _ACTION.search(text):
-        raise Unreadable("the joiner's reply names an action; write the answer in words, or one JSON object")
+        raise Unreadable(
+            "the joiner's reply names an action; write the answer in words, or one JSON object"
+        )
     if tools and (left := left_of_calls(text, tools)):
-        raise Unreadable(f"the joiner's reply holds {left}; write the answer in words, or one JSON object")
+        raise Unreadable(
+            f"the joiner's reply holds {left}; write the answer in words, or one JSON object"
+        )
     if reader.is_line_in(text):
         raise Unreadable(_BARE_CALL)
     return JoinerReply({"answer": text.strip(), "evidence": []}, warnings=note)
 
 
 def _decoded(text: str) -> str:
-    """Return the JSON object that a text holds as a string of JSON: some servers and models encode it twice."""
+    """Return the JSON object that a text holds as a string of JSON: some servers and
+    models encode it twice.
+    """
     written = text.strip()
     if not written.startswith('"{'):
         return text
@@ -115,8 +138,8 @@ def _decoded(text: str) -> str:
 
 
 def _answer_alone(text: str) -> tuple[str, tuple[str, ...]]:
-    """Return an answer in words without its label, the thought before it or the tag around it, and without a
-    conversation that the model has made up behind it, with a warning of that.
+    """Return an answer in words without its label, the thought before it or the tag around it, and
+    without a conversation that the model has made up behind it, with a warning of that.
     """
     tagged = _ANSWER_TAG.fullmatch(text)
     if tagged is not None:
@@ -139,7 +162,9 @@ def _answer_alone(text: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _is_call(text: str, tools: Tools) -> bool:
-    """Whether a text is a call of a tool in JSON or in the way of a chat template, or looks like one."""
+    """Whether a text is a call of a tool in JSON or in the way of a chat
+    template, or looks like one.
+    """
     try:
         return bool(calls_of(text, tools)[1])
     except Unreadable:
@@ -147,8 +172,8 @@ def _is_call(text: str, tools: Tools) -> bool:
 
 
 def _json_in(text: str) -> tuple[Any, str]:
-    """Return (JSON, text around it) of a reply that is JSON, bare or as its only fenced block, with no more than a
-    label before it and words behind it.
+    """Return (JSON, text around it) of a reply that is JSON, bare or as its only fenced block, with
+    no more than a label before it and words behind it.
 
     Raises Unreadable for an object that is broken, or that stands in the midst of text.
     """
@@ -180,10 +205,13 @@ def _json_in(text: str) -> tuple[Any, str]:
 def read_object(
     data: Mapping[str, Any], results: Mapping[str, Result], reader: LineReader, tools: Tools | None
 ) -> JoinerReply:
-    """Return what an object with `answer` or `replan` says; `reader` is for new lines. Raises Unreadable."""
+    """Return what an object with `answer` or `replan` says; `reader` is for new
+    lines. Raises Unreadable.
+    """
     data = _unwrapped(data)
     answer, replan = data.get("answer"), data.get("replan")
-    if isinstance(replan, dict) and not any(replan.values()):  # a server that wants every field has it filled
+    # A server that wants every field has it filled.
+    if isinstance(replan, dict) and not any(replan.values()):
         replan = None
     empty = answer is None or (isinstance(answer, str) and not answer.strip())
     odd: list[str] = []
@@ -191,7 +219,9 @@ def read_object(
         if isinstance(value, dict) and name not in ("answer", "evidence", "replan"):
             odd.append(name)
     if odd:
-        raise Unreadable(f"the joiner's reply holds an object as {format_names(odd, 3)}; only `replan` is one")
+        raise Unreadable(
+            f"the joiner's reply holds an object as {format_names(odd, 3)}; only `replan` is one"
+        )
     if replan and not empty:
         raise Unreadable("the joiner's reply holds an answer and a replan; write one of them")
     if replan and tools is None:
@@ -202,7 +232,10 @@ def read_object(
         held = f"is not among {format_names(data, 6)}"
         if "answer" in data or "replan" in data:
             held = "is empty in it"
-        raise Unreadable(f"the joiner's reply holds no answer: `answer` {held}; write it, or `replan` for more lines")
+        raise Unreadable(
+            f"the joiner's reply holds no answer: `answer` {held}; write it, or `replan` for more "
+            "lines"
+        )
     evidence = data.get("evidence")
     if not isinstance(evidence, list):
         evidence = []
@@ -211,7 +244,9 @@ def read_object(
 
 
 def _unwrapped(data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return a joiner's object with the names of its fields as they are asked for, without an object around it."""
+    """Return a joiner's object with the names of its fields as they are asked for,
+    without an object around it.
+    """
     fields = {name.strip().lower(): value for name, value in data.items()}
     if len(fields) < len(data):
         return data
@@ -272,7 +307,9 @@ class PromptFormat:
 
 @dataclass(frozen=True, slots=True)
 class JoinerFormat(PromptFormat):
-    """A joiner's call. It makes `{answer, evidence}`, or `{replan: {why, nodes, answer}}` while it may replan."""
+    """A joiner's call. It makes `{answer, evidence}`, or `{replan: {why, nodes,
+    answer}}` while it may replan.
+    """
 
     results: Mapping[str, Result] = field(default_factory=dict)
     replanning: Replanning | None = None
@@ -283,7 +320,8 @@ class JoinerFormat(PromptFormat):
 
     def read(self, reply: ModelReply, progress: Callable[[str], None]) -> NodeOutput:
         """Return what the reply makes of the node. Raises SchemaMismatch, with its usage."""
-        if isinstance(reply.output, dict):  # the rules took over, and give an answer as it should be
+        # The rules took over, and give an answer as it should be.
+        if isinstance(reply.output, dict):
             return NodeOutput(reply.output, reply.usage)
         try:
             joined = self._joined(reply.text)

@@ -1,7 +1,9 @@
-"""The turns of a tool loop: how they are kept between two activities, and what the next call shows of them.
+"""The turns of a tool loop: how they are kept between two activities, and what the
+next call shows of them.
 
-The transcript is an artifact. It has the words of each turn, its calls and what a model wants back. Images, PDFs and
-recordings that tools have returned stand in it as the values that name them; their bytes are read for each call.
+The transcript is an artifact. It has the words of each turn, its calls and what a model wants back.
+Images, PDFs and recordings that tools have returned stand in it as the values that name them; their
+bytes are read for each call.
 """
 
 from collections.abc import Iterator, Sequence
@@ -36,7 +38,9 @@ TURN_CALLS: Final[Sequence[dict[str, Any]]] = (
                 "calls": {
                     "type": "array",
                     "items": {"type": "string"},
-                    "description": "The names of running calls, such as n1_t1_2; all of them if you name none",
+                    "description": (
+                        "The names of running calls, such as n1_t1_2; all of them if you name none"
+                    ),
                 }
             },
             "required": [],
@@ -48,13 +52,20 @@ TURN_CALLS: Final[Sequence[dict[str, Any]]] = (
         "description": "Cancel a call that is still running, because you do not need its result.",
         "schema": {
             "type": "object",
-            "properties": {"call": {"type": "string", "description": "The name of a running call, such as n1_t1_2"}},
+            "properties": {
+                "call": {
+                    "type": "string",
+                    "description": "The name of a running call, such as n1_t1_2",
+                }
+            },
             "required": ["call"],
             "additionalProperties": False,
         },
     },
 )
-"""What a model may call beside its tools if it goes on while some of its calls run, as entries of the catalogue."""
+"""What a model may call beside its tools if it goes on while some of its calls run, as
+entries of the catalogue.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +81,9 @@ class ToolTurns:
 async def turns_before(
     context: NodeContext, library: ArtifactReader, work: ModelCall, media: Sequence[MediaPart]
 ) -> ToolTurns:
-    """Return the messages of the turns before, with the results of the last calls in fences. Beside the `media` of the
-    prompt, the model is shown what tools have returned, as far as a call may have it: the last results come first.
+    """Return the messages of the turns before, with the results of the last calls in fences. Beside
+    the `media` of the prompt, the model is shown what tools have returned, as far as a call may
+    have it: the last results come first.
 
     Raises BodyMissing and StoreUnavailable.
     """
@@ -94,9 +106,18 @@ async def turns_before(
             texts.append(fenced(node, text))
             for shown in _media_in(values.get(node)):
                 found.append(shown.model_dump(mode="json"))
-        items.append({"role": "tool", "text": "\n".join(texts), "call_id": call_id, "calls": [], "media": found})
+        items.append(
+            {
+                "role": "tool",
+                "text": "\n".join(texts),
+                "call_id": call_id,
+                "calls": [],
+                "media": found,
+            }
+        )
 
-    # Some servers take no message of ours between the results and the model's words. So the last result says what runs.
+    # Some servers take no message of ours between the results and the model's words. So the last
+    # result says what runs.
     running = calls_going_on(settled)
     if running:
         items[-1]["text"] += f"\nStill running: {', '.join(running)}"
@@ -110,8 +131,8 @@ async def turns_before(
 
 
 def transcript(before: ToolTurns, reply: ModelReply) -> dict[str, Any]:
-    """Return the messages so far, the calls to make and those of earlier turns that still ran. Ids that a server has
-    used twice are made different, because results are matched by them.
+    """Return the messages so far, the calls to make and those of earlier turns that still ran. Ids
+    that a server has used twice are made different, because results are matched by them.
     """
     messages = before.messages
     taken: set[str] = set()
@@ -125,7 +146,9 @@ def transcript(before: ToolTurns, reply: ModelReply) -> dict[str, Any]:
             ident = f"{call.id or 'call'}_{count}"
         taken.add(ident)
         calls.append(replace(call, id=ident))
-    turn = Message("assistant", reply.text, tuple(calls), thinking=reply.thinking, origin=reply.origin)
+    turn = Message(
+        "assistant", reply.text, tuple(calls), thinking=reply.thinking, origin=reply.origin
+    )
     items = [_item(message) for message in (*messages, turn)]
     body: dict[str, Any] = {"messages": items}
     body["calls"] = [asdict(call) for call in calls]
@@ -141,12 +164,14 @@ class _Room:
     files: int
     bytes: int
     reads: int = MAX_CALL_MEDIA_READS
-    """How many more values are looked up: a tool may return any number of values that only look like media."""
+    """How many more values are looked up: a tool may return any number of values
+    that only look like media.
+    """
     left_out: int = 0
 
     def may_hold(self, claimed: int) -> bool:
-        """Return whether to look up a value that claims to have so many bytes. It takes no room yet: a tool may have
-        made it up.
+        """Return whether to look up a value that claims to have so many bytes. It takes no room
+        yet: a tool may have made it up.
         """
         if self.files < 1 or self.reads < 1 or self.bytes < claimed:
             self.left_out += 1
@@ -155,7 +180,9 @@ class _Room:
         return True
 
     def takes(self, size: int) -> bool:
-        """Return whether there is room for a file that is there and has so many bytes, which takes it."""
+        """Return whether there is room for a file that is there and has so many
+        bytes, which takes it.
+        """
         if self.bytes < size:
             self.left_out += 1
             return False
@@ -168,7 +195,12 @@ class _Room:
         if not self.left_out:
             return ()
         most = f"a call has at most {MAX_CALL_MEDIA} files and {MAX_CALL_MEDIA_BYTES:,} bytes"
-        return (f"{self.left_out:,} files that tools have returned are named to the model and not shown: {most}",)
+        return (
+            (
+                f"{self.left_out:,} files that tools have returned are named to the model and not "
+                f"shown: {most}"
+            ),
+        )
 
 
 def message_of(item: dict[str, Any]) -> Message:
@@ -186,9 +218,11 @@ def _item(message: Message) -> dict[str, Any]:
     return item
 
 
-async def _with_media(library: ArtifactReader, run_prefix: str, item: dict[str, Any], room: _Room) -> Message:
-    """Return a message of the transcript with its media. What only looks like media, or lies in another run, is not
-    shown: the words of the result name it all the same.
+async def _with_media(
+    library: ArtifactReader, run_prefix: str, item: dict[str, Any], room: _Room
+) -> Message:
+    """Return a message of the transcript with its media. What only looks like media, or lies in
+    another run, is not shown: the words of the result name it all the same.
     """
     shown = list[MediaPart]()
     for reference in item.get("media", ()):
@@ -218,11 +252,16 @@ def without_workspace(entry: dict[str, Any]) -> dict[str, Any]:
 def workspace_in(
     context: NodeContext, tools: dict[str, dict[str, Any]], entry: dict[str, Any]
 ) -> tuple[str, JsonValue] | None:
-    """Return the reference to the workspace that a call of the turn before has left, and the workspace. None for a call
-    that has left none, as its result may be the word of a person, or that did not work in the folder of the model.
+    """Return the reference to the workspace that a call of the turn before has left, and the
+    workspace. None for a call that has left none, as its result may be the word of a person, or
+    that did not work in the folder of the model.
     """
     call = context.checked.find(str(entry.get("id")))
-    if entry.get("status") != "succeeded" or not isinstance(call, ToolNode) or FIELD not in call.args:
+    if (
+        entry.get("status") != "succeeded"
+        or not isinstance(call, ToolNode)
+        or FIELD not in call.args
+    ):
         return None
     reference = left_by(call.id, tools.get(call.tool, {}))
     if not reference:

@@ -1,4 +1,6 @@
-"""What of a reply people may read while it comes: no thoughts, no secrets, of a joiner's JSON only its answer."""
+"""What of a reply people may read while it comes: no thoughts, no secrets, of a
+joiner's JSON only its answer.
+"""
 
 import copy
 import json
@@ -14,7 +16,9 @@ _ANSWER = re.compile(
     re.DOTALL,
 )
 """A JSON object as far as its answer has come; what stands before the answer is whole."""
-_HALF_ESCAPE = re.compile(r"(?:\\u[dD][89abAB][0-9a-fA-F]{2}(?:\\u[0-9a-fA-F]{0,3})?|\\u[0-9a-fA-F]{0,3})\Z")
+_HALF_ESCAPE = re.compile(
+    r"(?:\\u[dD][89abAB][0-9a-fA-F]{2}(?:\\u[0-9a-fA-F]{0,3})?|\\u[0-9a-fA-F]{0,3})\Z"
+)
 """A character of which the first part has come: an escape, or half of an emoji."""
 _HALF = re.compile("[\ud800-\udfff]")
 _LONGEST_TAG = 40
@@ -30,10 +34,12 @@ class VisibleText:
         self._row = ""
 
     def take(self, piece: str, *, is_whole: bool) -> str:
-        """Take the next piece; return all that may be read by now. That of later calls begins with it, unless what was
-        read turns out to be a thought.
+        """Take the next piece; return all that may be read by now. That of later calls begins with
+        it, unless what was read turns out to be a thought.
         """
-        text = _with_whole_characters(self._without_thoughts(piece, is_whole=is_whole), is_whole=is_whole)
+        text = _with_whole_characters(
+            self._without_thoughts(piece, is_whole=is_whole), is_whole=is_whole
+        )
         if self._answer_only:
             text = _answer_in(text)
         if not is_whole:
@@ -63,7 +69,9 @@ class VisibleText:
 
 
 def _with_whole_characters(text: str, *, is_whole: bool) -> str:
-    """Return a text with halves of emoji joined, and without a first half at its end whose second may still come."""
+    """Return a text with halves of emoji joined, and without a first half at its end whose
+    second may still come.
+    """
     if not is_whole and _HALF.match(text[-1:]):
         text = text[:-1]
     if not _HALF.search(text):
@@ -81,7 +89,9 @@ def _without_half_a_tag(row: str) -> str:
 
 
 def _answer_in(text: str) -> str:
-    """Return the answer in a joiner's JSON as far as it has come; a reply that is no JSON is the answer itself."""
+    """Return the answer in a joiner's JSON as far as it has come; a reply that is no
+    JSON is the answer itself.
+    """
     begins = text.lstrip()[:1]
     if begins not in ("{", "`", "["):
         return text

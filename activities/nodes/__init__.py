@@ -1,1 +1,3 @@
-"""Running one node: binding its arguments, its handler, its attempts, its reply, groups of nodes."""
+"""Running one node: binding its arguments, its handler, its attempts, its
+reply, groups of nodes.
+"""

@@ -1,13 +1,14 @@
-"""Which attempt an activity is on, by its own count: Temporal's, less those that only met a busy provider; and what its
-model calls have used.
+"""Which attempt an activity is on, by its own count: Temporal's, less those that only met a busy
+provider; and what its model calls have used.
 
-A busy provider's refusal must give the slot back, so it is a failed attempt to Temporal. So is that of a worker whose
-Python a program cannot go on in. The policies of activities that call models allow `REFUSALS` of them on top, those of
-programs `OTHER_PYTHONS`; the last heartbeat of each attempt carries how many there were, and
-an attempt that is the last of its own is made final here. An attempt that a crash cut off counts as its own.
+A busy provider's refusal must give the slot back, so it is a failed attempt to Temporal. So is that
+of a worker whose Python a program cannot go on in. The policies of activities that call models
+allow `REFUSALS` of them on top, those of programs `OTHER_PYTHONS`; the last heartbeat of each
+attempt carries how many there were, and an attempt that is the last of its own is made final here.
+An attempt that a crash cut off counts as its own.
 
-Before a model call goes out, a heartbeat that the server has confirmed says what it may use at most. So the attempt
-after a crash knows of a call that was cut off, and charges it in full.
+Before a model call goes out, a heartbeat that the server has confirmed says what it may use at
+most. So the attempt after a crash knows of a call that was cut off, and charges it in full.
 """
 
 import asyncio
@@ -45,7 +46,9 @@ LEAST_REPLY = 128
 EAGER = 16
 """Refusals after which a call waits the longer for the next try, the more there were."""
 _FAILED = "failed"
-"""The first line of the last status of an attempt that came to an end. A model's fault is the second."""
+"""The first line of the last status of an attempt that came to an end. A
+model's fault is the second.
+"""
 
 
 async def _record_nothing(*_: Any) -> None:
@@ -56,12 +59,13 @@ async def _record_nothing(*_: Any) -> None:
 class Attempts:
     """The attempts of the activity that runs now; `status` says how far it is, for the heartbeat.
 
-    `spent` is what calls of all its attempts used but for `open`, the last call of this one: the most that it may use
-    until it ends, then what it did. `cut` is what was open when an attempt before this one was cut off; a node that
-    turns out to have been marked done by then has it in its reply. `left` is what the run's budget has left for all of
-    them; without `allowed` Temporal alone ends them. `record` tells the server a heartbeat, and waits until it knows.
-    `fault` is what was wrong with the last reply of a model that could not be used. `lost` says that the attempt before
-    this one did not come to an end of its own: its worker was lost, or stopped.
+    `spent` is what calls of all its attempts used but for `open`, the last call of this one: the
+    most that it may use until it ends, then what it did. `cut` is what was open when an attempt
+    before this one was cut off; a node that turns out to have been marked done by then has it in
+    its reply. `left` is what the run's budget has left for all of them; without `allowed` Temporal
+    alone ends them. `record` tells the server a heartbeat, and waits until it knows. `fault` is
+    what was wrong with the last reply of a model that could not be used. `lost` says that the
+    attempt before this one did not come to an end of its own: its worker was lost, or stopped.
     """
 
     number: int
@@ -94,13 +98,17 @@ class Attempts:
         end, _, fault = status.partition("\n")  # what an attempt that goes on reports is one line
         lost = info.attempt > 1 and end != _FAILED
         number = info.attempt - refused
-        found = cls(number, refused, Usage(*spent), Usage(*cut), lost=lost, record=_record_heartbeat)
+        found = cls(
+            number, refused, Usage(*spent), Usage(*cut), lost=lost, record=_record_heartbeat
+        )
         found.fault = fault
         return found
 
     @property
     def put_offs(self) -> int:
-        """How often an earlier attempt gave way to other calls of its provider, or was refused for the rate."""
+        """How often an earlier attempt gave way to other calls of its provider, or
+        was refused for the rate.
+        """
         return self.refused
 
     def progress(self, line: str) -> None:
@@ -113,18 +121,24 @@ class Attempts:
         return status, self.refused, self.spent, self.cut.plus(self.open)
 
     def beside(self) -> Self:
-        """Return the attempts of one of several calls of this activity, which counts by itself what it has used."""
+        """Return the attempts of one of several calls of this activity, which counts by
+        itself what it has used.
+        """
         return type(self)(self.number, self.refused, lost=self.lost)
 
     def call_anew(self) -> None:
-        """A call of a tool is about to be made: what one that was cut off has used comes on top of what it uses."""
+        """A call of a tool is about to be made: what one that was cut off has used comes
+        on top of what it uses.
+        """
         self.spent = self.spent.plus(self.cut)
         self.cut = NO_USAGE
 
     async def begin(self, sent: Usage, most: Usage) -> None:
-        """A call that sends `sent` is about to go out, and uses `most` at the most: the server knows when this returns.
+        """A call that sends `sent` is about to go out, and uses `most` at the most: the server
+        knows when this returns.
 
-        Raises BudgetExceeded when earlier calls of this activity have left too little of the budget for it.
+        Raises BudgetExceeded when earlier calls of this activity have left too
+        little of the budget for it.
         """
         self.spent = self.spent.plus(self.cut).plus(self.open)
         self.cut = NO_USAGE
@@ -140,10 +154,11 @@ class Attempts:
             raise
 
     def room(self, sent: Usage, wanted: int) -> int | None:
-        """Return how many tokens the reply to a call that sends `sent` may have: what the prompt leaves of its grant.
+        """Return how many tokens the reply to a call that sends `sent` may have: what the
+        prompt leaves of its grant.
 
-        Raises GrantTooSmall if that is less than half of what a new grant may give, and BudgetExceeded if the budget
-        has nothing left for a reply. Nothing has been sent then.
+        Raises GrantTooSmall if that is less than half of what a new grant may give, and
+        BudgetExceeded if the budget has nothing left for a reply. Nothing has been sent then.
         """
         if not self.grant:
             return None
@@ -158,18 +173,22 @@ class Attempts:
             raise GrantTooSmall(sent.tokens)
         if room < min(wanted, LEAST_REPLY):
             raise BudgetExceeded(
-                f"its prompt takes about {sent.tokens:,} tokens, and the budget has {max(0, has):,} left for it; "
+                f"its prompt takes about {sent.tokens:,} tokens, and the budget has "
+                f"{max(0, has):,} left for it; "
                 "raise the budget of the run, or of its task, and retry the node"
             )
         return room
 
     def cut_short(self) -> GrantTooSmall | BudgetExceeded:
-        """Return the failure of a call whose reply was cut because the budget granted it no longer one."""
+        """Return the failure of a call whose reply was cut because the budget
+        granted it no longer one.
+        """
         left = self.left["tokens"] - self.spent.plus(self.open).tokens
         if not self.is_measured and left - self.sent >= LEAST_REPLY:
             return GrantTooSmall(self.sent)
         return BudgetExceeded(
-            "its reply was cut where the budget ended; raise the budget of the run, or of its task, and retry the node"
+            "its reply was cut where the budget ended; raise the budget of the run, or of its "
+            "task, and retry the node"
         )
 
     def end(self, used: Usage) -> None:
@@ -177,26 +196,32 @@ class Attempts:
         self.open = used
 
     def _check(self, sent: Usage) -> None:
-        """Let the first call through, as the scheduler has, and every further one that can be sent and answered."""
+        """Let the first call through, as the scheduler has, and every further one that
+        can be sent and answered.
+        """
         after = self.spent.plus(sent)
         if not any(self.spent):
             return
         short: list[str] = []
         for name, left in self.left.items():
             most = left
-            if name == "calls":  # the last call may still be made; of the others, something must be left for the reply
+            # The last call may still be made; of the others, something must be left for the reply.
+            if name == "calls":
                 most += 1
             if getattr(after, name) >= most:
                 used = getattr(self.spent, name)
                 short.append(f"{name} {_used_of(name, used, left)}")
         if short:
             raise BudgetExceeded(
-                f"the budget does not cover another attempt: earlier attempts used {', '.join(short)} that were left; "
+                "the budget does not cover another attempt: earlier attempts used "
+                f"{', '.join(short)} that were left; "
                 "raise the budget of the run, or of its task, and retry the node"
             )
 
     def allow(self, most: int) -> None:
-        """Allow `most` attempts of its own. Raises a final failure when a worker was lost in each of them."""
+        """Allow `most` attempts of its own. Raises a final failure when a worker
+        was lost in each of them.
+        """
         self.allowed = most
         if self.number > most:
             message = f"no worker finished it in {most} attempts"
@@ -204,7 +229,9 @@ class Attempts:
             raise ApplicationError(message, most, spent, type="WorkerLost", non_retryable=True)
 
     def failed(self, error: BaseException) -> ApplicationError:
-        """Return the failure of this attempt: final if it was the last of its own, which a refusal never is."""
+        """Return the failure of this attempt: final if it was the last of its own,
+        which a refusal never is.
+        """
         is_put_off = isinstance(error, ProviderError) and not error.is_attempt
         is_left = isinstance(error, OtherPython)
         if is_put_off or is_left:
@@ -232,7 +259,13 @@ class Attempts:
         if is_left:
             # A worker with the right Python may take the next attempt.
             pause = pause_after(self.refused).total_seconds()
-            return failure(error, attempt=self.number, final=self.refused >= OTHER_PYTHONS, wait=pause, spent=spent)
+            return failure(
+                error,
+                attempt=self.number,
+                final=self.refused >= OTHER_PYTHONS,
+                wait=pause,
+                spent=spent,
+            )
         # Temporal's own backoff has grown with the refusals
         backoff = pause_after(self.number)
         wait = None
@@ -242,9 +275,11 @@ class Attempts:
         return failure(error, attempt=self.number, final=final, wait=wait, spent=spent)
 
     async def confirm(self) -> None:
-        """Return when the server has the count of refusals, by which the next attempt goes, or cannot be told.
+        """Return when the server has the count of refusals, by which the next attempt
+        goes, or cannot be told.
 
-        The SDK sends its heartbeats side by side: an older one may overtake the last one of an attempt.
+        The SDK sends its heartbeats side by side: an older one may overtake the
+        last one of an attempt.
         """
         with suppress(RPCError):
             await self.record(*self.beat())
@@ -257,8 +292,8 @@ def _used_of(name: str, used: int, left: int) -> str:
 
 
 async def _record_heartbeat(*details: Any) -> None:
-    """Beat, and return when the server has it. The SDK's own heartbeat comes first: an older one may still wait there
-    to be sent. A cancellation is left to it too.
+    """Beat, and return when the server has it. The SDK's own heartbeat comes first: an older one
+    may still wait there to be sent. A cancellation is left to it too.
     """
     activity.heartbeat(*details)
     this = activity.client().get_async_activity_handle(task_token=activity.info().task_token)
@@ -268,8 +303,8 @@ async def _record_heartbeat(*details: Any) -> None:
 
 @contextmanager
 def beating(details: Callable[[], tuple[Any, ...]]) -> Iterator[None]:
-    """Heartbeat every half second with the details returned (at most 8 KB), until the block ends. What runs in it goes
-    by the server's time.
+    """Heartbeat every half second with the details returned (at most 8 KB), until the block ends.
+    What runs in it goes by the server's time.
 
     While the work waits for the artifact store, the first of them says so.
     """

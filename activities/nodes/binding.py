@@ -1,4 +1,6 @@
-"""One node of a checked plan, ready to run: its arguments bound from stored outputs, and its content key."""
+"""One node of a checked plan, ready to run: its arguments bound from stored
+outputs, and its content key.
+"""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -16,7 +18,14 @@ from sennit.workflows.plan.compile.execution_plan import NodeSpec
 from sennit.workflows.plan.language import dependencies
 from sennit.workflows.plan.language.conditions import Condition, holds
 from sennit.workflows.plan.language.facts import MISSING, Missing, Scalar, facts_of
-from sennit.workflows.plan.language.nodes import RESERVED_IDS, AgentCall, MapNode, ModelCall, Node, ToolCall
+from sennit.workflows.plan.language.nodes import (
+    RESERVED_IDS,
+    AgentCall,
+    MapNode,
+    ModelCall,
+    Node,
+    ToolCall,
+)
 from sennit.workflows.plan.language.references import (
     BindError,
     Reference,
@@ -27,12 +36,16 @@ from sennit.workflows.plan.language.references import (
     rewrite,
 )
 
-_UNIT = re.compile(r"(?P<id>\w+)(?:\[(?P<item>\d+)\](?:\.(?P<stage>\w+))?)?(?:~(?P<generation>\d+))?\Z")
+_UNIT = re.compile(
+    r"(?P<id>\w+)(?:\[(?P<item>\d+)\](?:\.(?P<stage>\w+))?)?(?:~(?P<generation>\d+))?\Z"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A unit by its path: `m[17]~2` is item 17 of m in its second generation, `m[17].page` a node of its chain."""
+    """A unit by its path: `m[17]~2` is item 17 of m in its second generation,
+    `m[17].page` a node of its chain.
+    """
 
     id: str
     item: int | None
@@ -73,7 +86,12 @@ class Binder:
     """Binds one node's references: loads each output once, and only if it is read."""
 
     def __init__(
-        self, library: ArtifactReader, run_prefix: str, checked: StoredPlan, call: NodeCall, refs: dict[str, str]
+        self,
+        library: ArtifactReader,
+        run_prefix: str,
+        checked: StoredPlan,
+        call: NodeCall,
+        refs: dict[str, str],
     ) -> None:
         self._library = library
         self._home = run_prefix
@@ -149,7 +167,8 @@ class Binder:
         return bind(value, self.lookup)
 
     def with_own_values(self, prompt: str, node: Node) -> str:
-        """Return a prompt with short values of the run's own in place: inputs, the goal, a map's item.
+        """Return a prompt with short values of the run's own in place: inputs,
+        the goal, a map's item.
 
         References to outputs of nodes, and to anything long, stay references. Raises BindError.
         """
@@ -168,7 +187,8 @@ class Binder:
         return rewrite(prompt, put)
 
     def inputs(self, node: Node) -> dict[str, Any]:
-        """Return the outputs which the node's call refers to, whole, in the order of the references.
+        """Return the outputs which the node's call refers to, whole, in the
+        order of the references.
 
         How its inputs ended is there under its own id.
         """
@@ -185,8 +205,8 @@ class Binder:
         return inputs
 
     async def is_skipped(self, unit: Unit) -> bool:
-        """Whether the condition that a node in a map's `do` has for each item is false for this one; all other
-        conditions are decided by the run.
+        """Whether the condition that a node in a map's `do` has for each item is false for this
+        one; all other conditions are decided by the run.
 
         Raises ConditionError, FactTooLarge, BindError, BodyMissing, StoreUnavailable.
         """
@@ -205,7 +225,8 @@ class Binder:
         return not holds(condition.model_dump(mode="json", by_alias=True), fact)
 
     def lookup(self, name: str) -> Any:
-        """Return what a name means for this node: a node's whole output, `goal`, `input`, a map's item.
+        """Return what a name means for this node: a node's whole output, `goal`,
+        `input`, a map's item.
 
         Raises BindError.
         """
@@ -215,7 +236,9 @@ class Binder:
 
 
 class Written:
-    """A node as its plan has it, or what each item of a map runs: all that does not depend on the item."""
+    """A node as its plan has it, or what each item of a map runs: all that does
+    not depend on the item.
+    """
 
     def __init__(self, checked: StoredPlan, unit: Unit) -> None:
         """Raises BindError."""
@@ -293,8 +316,8 @@ def written_at(checked: StoredPlan, unit: Unit) -> Written:
 
 
 def reads_at(checked: StoredPlan, unit: Unit) -> list[str]:
-    """Return the paths of the outputs that the node there may read: of an item also those before it in its chain, and
-    the item of another map behind which it runs.
+    """Return the paths of the outputs that the node there may read: of an item also those before it
+    in its chain, and the item of another map behind which it runs.
     """
     reads = written_at(checked, unit).spec.reads
     paths = [checked.name_at(index) for index in reads]
@@ -310,7 +333,9 @@ def reads_at(checked: StoredPlan, unit: Unit) -> list[str]:
 
 
 def waits_at(checked: StoredPlan, unit: Unit) -> str:
-    """Return the path of that without whose value an item's node cannot start, as the scheduler has it; "" for none."""
+    """Return the path of that without whose value an item's node cannot start, as the
+    scheduler has it; "" for none.
+    """
     # The node before it in the chain of its item; behind the chain comes the item itself.
     spec = checked.spec(unit.id)
     stages = [stage.id for stage in spec.stages]
@@ -327,7 +352,9 @@ def waits_at(checked: StoredPlan, unit: Unit) -> str:
 
 
 def work_at(node: Node, unit: Unit) -> ToolCall | ModelCall | AgentCall | None:
-    """Return the call that is made there, or None: a map itself only puts the values of its items together."""
+    """Return the call that is made there, or None: a map itself only puts the values
+    of its items together.
+    """
     if isinstance(node, MapNode) and unit.item is None:
         return None
     return dependencies.work_of(node)

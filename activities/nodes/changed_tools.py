@@ -1,4 +1,6 @@
-"""Tools of servers that have changed since a run began: a plan is checked against a tool, and calls that one alone."""
+"""Tools of servers that have changed since a run began: a plan is checked against a tool,
+and calls that one alone.
+"""
 
 from typing import Final
 
@@ -17,8 +19,8 @@ def keeps_folders(tool: Tool) -> bool:
 
 
 async def check_early(library: ArtifactReader, context: NodeContext, tool: Tool) -> None:
-    """Raise EarlyRefused for a tool of which no call is made early: it may write or ask others, or it is another one
-    than the run began with.
+    """Raise EarlyRefused for a tool of which no call is made early: it may write or ask others, or
+    it is another one than the run began with.
     """
     if tool.effect not in ("pure", "read") or tool.asks_agents or keeps_folders(tool):
         raise EarlyRefused(f"{tool.name} may do more than read")
@@ -33,7 +35,9 @@ _CHECKED: Final = ("effect", "schema", "output_schema", "idempotent", "resource"
 
 
 async def check_unchanged(library: ArtifactReader, context: NodeContext, tool: Tool) -> None:
-    """Raise McpToolChanged if a tool is another one than the run began with; it was not called then."""
+    """Raise McpToolChanged if a tool is another one than the run began with;
+    it was not called then.
+    """
     run_context = await library.run_context(context.run_prefix, context.checked.run_context)
     checked = run_context.tools.get(tool.name)
     if checked is None:
@@ -42,6 +46,8 @@ async def check_unchanged(library: ArtifactReader, context: NodeContext, tool: T
     changed = [name.replace("_", " ") for name in _CHECKED if checked.get(name) != now[name]]
     if changed:
         raise McpToolChanged(
-            f"{tool.name}: its server has changed its {' and '.join(changed)} since this run began, and nothing was"
-            " called; start the run again, or fork it: a new run is checked against the tool as it is now"
+            f"{tool.name}: its server has changed its {' and '.join(changed)} since this run "
+            "began, and nothing was"
+            " called; start the run again, or fork it: a new run is checked against the tool as "
+            "it is now"
         )

@@ -1,4 +1,6 @@
-"""Content keys: what a node's outcome is stored under, so that equal work is found again instead of done again."""
+"""Content keys: what a node's outcome is stored under, so that equal work is found again
+instead of done again.
+"""
 
 from typing import Any
 
@@ -16,12 +18,16 @@ from sennit.workflows.plan.language.nodes import (
 )
 
 
-def content_key(checked: StoredPlan, unit: Unit, refs: dict[str, str], call: NodeCall, version: str) -> str:
-    """Return the key of a node's outcome. Calls share one only if they read the same outputs in the same generation.
+def content_key(
+    checked: StoredPlan, unit: Unit, refs: dict[str, str], call: NodeCall, version: str
+) -> str:
+    """Return the key of a node's outcome. Calls share one only if they read the same outputs
+    in the same generation.
 
-    A call that changes nothing is known by what the plan writes: its id does not matter, nor which plan it is in.
-    A program's call is known by the key that its page has for it, and by what it has been told since. Everything else
-    is known by its path: items of maps, turns of a plan's tool loops, joiners. Writes are in the effect ledger.
+    A call that changes nothing is known by what the plan writes: its id does not matter, nor which
+    plan it is in. A program's call is known by the key that its page has for it, and by what it has
+    been told since. Everything else is known by its path: items of maps, turns of a plan's tool
+    loops, joiners. Writes are in the effect ledger.
 
     Calls of another run have the same key only if that run has the same documents and models.
     """
@@ -58,14 +64,17 @@ def content_key(checked: StoredPlan, unit: Unit, refs: dict[str, str], call: Nod
 
 
 def _is_read(name: str, unit: Unit) -> bool:
-    """Whether an output is for this node: those of items that run in one activity with it are not."""
+    """Whether an output is for this node: those of items that run in one
+    activity with it are not.
+    """
     item = name.partition("[")[2]
     return unit.item is None or not item or item.startswith(f"{unit.item}]")
 
 
 def result_key(checked: StoredPlan, unit: Unit, generation: int) -> str:
-    """Return what the result of a program's call is noted under, for runs that fork this one, if another node or a
-    person gives it: a gate's answer, a sub-agent's, and that of a model which has called tools.
+    """Return what the result of a program's call is noted under, for runs that fork this one,
+    if another node or a person gives it: a gate's answer, a sub-agent's, and that of a model
+    which has called tools.
     """
     key = host_key(checked.keys[unit.id])
     serves = _serves(checked, written_at(checked, unit).work)
@@ -73,12 +82,16 @@ def result_key(checked: StoredPlan, unit: Unit, generation: int) -> str:
 
 
 def host_key(key: str) -> str:
-    """Return the key of a program's call from that of a turn, or of a tool call, in its tool loop."""
+    """Return the key of a program's call from that of a turn, or of a tool
+    call, in its tool loop.
+    """
     return key.partition(".")[0]
 
 
 def _serves(checked: StoredPlan, work: ToolCall | ModelCall | AgentCall | None) -> Any:
-    """Return what serves a call, as far as it is the run's: its documents, or models and settings of the role."""
+    """Return what serves a call, as far as it is the run's: its documents, or models
+    and settings of the role.
+    """
     if work is None:
         return None
     if work.kind == "llm":
@@ -87,7 +100,9 @@ def _serves(checked: StoredPlan, work: ToolCall | ModelCall | AgentCall | None) 
         return checked.docs
     serves: list[Any] = [checked.docs, checked.models]
     if checked.settings or checked.instructions:
-        by_role = {role: settings.model_dump(mode="json") for role, settings in checked.settings.items()}
+        by_role = {
+            role: settings.model_dump(mode="json") for role, settings in checked.settings.items()
+        }
         serves.append(by_role)
     if checked.instructions:
         serves.append(checked.instructions)
@@ -129,7 +144,9 @@ def _is_shareable(node: Node, checked: StoredPlan) -> bool:
 
 
 def _bound(written: Written, checked: StoredPlan, refs: dict[str, str]) -> list[Any]:
-    """Return what the node's references stand for, in the order written: digests of outputs, or the run's own texts."""
+    """Return what the node's references stand for, in the order written: digests of outputs,
+    or the run's own texts.
+    """
     run_values = {"input": checked.inputs, "goal": checked.goal}
     bound: list[Any] = []
     for name in written.names:

@@ -10,7 +10,12 @@ from sennit.activities.nodes.binding import Binder, Unit, Written, written_at
 from sennit.activities.storage.run_context import StoredPlan
 from sennit.activities.toolbox.errors import WorkspaceRefused
 from sennit.workflows.messages.contracts import ProgramPage
-from sennit.workflows.messages.node_calls import AskingCall, NodeCall, ProgramNodeCall, WriteNodeCall
+from sennit.workflows.messages.node_calls import (
+    AskingCall,
+    NodeCall,
+    ProgramNodeCall,
+    WriteNodeCall,
+)
 from sennit.workflows.plan.compile.execution_plan import NodeSpec
 from sennit.workflows.plan.language.limits import NO_USAGE, Usage
 from sennit.workflows.plan.language.nodes import AgentCall, ModelCall, Node, ToolCall
@@ -21,8 +26,8 @@ from sennit.workflows.plan.scheduling.events import Approval, TaskNews
 
 @dataclass(frozen=True, slots=True)
 class NodeContext:
-    """One node, or one item of a map, and what it runs with. `earlier_key` is the idempotency key of a write that was
-    begun in a run which this one forks.
+    """One node, or one item of a map, and what it runs with. `earlier_key` is the idempotency key
+    of a write that was begun in a run which this one forks.
     """
 
     checked: StoredPlan
@@ -53,7 +58,8 @@ class NodeContext:
         return self.written.spec
 
     def arguments(self, work: ToolCall) -> dict[str, Any]:
-        """Return what a tool is called with: its arguments bound, some of them as a person has changed them.
+        """Return what a tool is called with: its arguments bound, some of them as a
+        person has changed them.
 
         Raises BindError.
         """
@@ -63,13 +69,17 @@ class NodeContext:
         return arguments
 
     def workspace(self, work: ModelCall | AgentCall) -> JsonValue:
-        """Return the workspace that a model or a sub-agent works in. Raises WorkspaceRefused for any other value, and
-        BindError.
+        """Return the workspace that a model or a sub-agent works in. Raises WorkspaceRefused for
+        any other value, and BindError.
         """
         value: JsonValue = self.binder.bound(work.workspace)
         if as_workspace(value) is None:
-            way = "attach a folder with --attach NAME=FOLDER, or refer to what another call has left"
-            raise WorkspaceRefused(f"`workspace`: {as_text(work.workspace)[:200]} is no workspace; {way}")
+            way = (
+                "attach a folder with --attach NAME=FOLDER, or refer to what another call has left"
+            )
+            raise WorkspaceRefused(
+                f"`workspace`: {as_text(work.workspace)[:200]} is no workspace; {way}"
+            )
         return value
 
     @property
@@ -93,19 +103,23 @@ class NodeContext:
 
     @property
     def idempotency_key(self) -> str:
-        """The key of a write: the same for all attempts of one generation, after a reset too. That of a program's call
-        is also the same when the program is run again.
+        """The key of a write: the same for all attempts of one generation, after a reset too. That
+        of a program's call is also the same when the program is run again.
         """
         return self.earlier_key or f"{self.call.run}/{self.key}/{self.unit.generation}"
 
     @property
     def key(self) -> str:
-        """What a node is known by in all its generations: a program's call by its key, any other node by its path."""
+        """What a node is known by in all its generations: a program's call by its key, any
+        other node by its path.
+        """
         return self.checked.keys.get(self.unit.id, self.unit.path)
 
     @property
     def wanted(self) -> tuple[list[str], bool]:
-        """The facts that the plan asks of the node's output, and whether the output is the plan's answer."""
+        """The facts that the plan asks of the node's output, and whether the
+        output is the plan's answer.
+        """
         if self.unit.item is not None:
             return [], False
         facts = self.checked.wanted.get(self.unit.id, [])
@@ -114,10 +128,11 @@ class NodeContext:
 
 @dataclass(frozen=True, slots=True)
 class NodeOutput:
-    """A node's output, with usage where a model was called, what a tool warns of, and how long its call took. With
-    `more` it is a request for more nodes; what a script has called is in `page`. A program has come to its end `at` the
-    time of the last result that it was told. `log` is what a script has logged, `tasks` what it tells of its tasks, and
-    `span` when the work on it began and ended, in milliseconds. `early` names the call that it was taken over from.
+    """A node's output, with usage where a model was called, what a tool warns of, and how long its
+    call took. With `more` it is a request for more nodes; what a script has called is in `page`. A
+    program has come to its end `at` the time of the last result that it was told. `log` is what a
+    script has logged, `tasks` what it tells of its tasks, and `span` when the work on it began and
+    ended, in milliseconds. `early` names the call that it was taken over from.
     """
 
     output: Any

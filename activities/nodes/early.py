@@ -1,9 +1,11 @@
-"""Calls that are made early: where a real call finds what one has given, by the content that both have.
+"""Calls that are made early: where a real call finds what one has given, by the
+content that both have.
 
-A note is kept under the name of each early call, which the run gives it. It says which call that was, by its tool, the
-tool's version, the documents and the bound arguments, as soon as these are known; then what came of it. A real call
-reads the notes that its run names, and takes over what is exactly the same call. While that is still under way, it
-waits for it, but hardly longer than such a call takes.
+A note is kept under the name of each early call, which the run gives it. It says which call
+that was, by its tool, the tool's version, the documents and the bound arguments, as soon as
+these are known; then what came of it. A real call reads the notes that its run names, and takes
+over what is exactly the same call. While that is still under way, it waits for it, but hardly
+longer than such a call takes.
 """
 
 import asyncio
@@ -15,7 +17,14 @@ from pydantic import BaseModel, ValidationError
 
 from sennit.activities.nodes.context import NodeContext, NodeOutput
 from sennit.activities.nodes.server_time import millis_now
-from sennit.activities.storage.artifacts import ArtifactStore, BodyMissing, StoreUnavailable, decode, digest_of, key_of
+from sennit.activities.storage.artifacts import (
+    ArtifactStore,
+    BodyMissing,
+    StoreUnavailable,
+    decode,
+    digest_of,
+    key_of,
+)
 from sennit.activities.storage.run_context import StoredPlan
 from sennit.activities.toolbox import Tool
 
@@ -24,8 +33,8 @@ ArgumentsOf = Callable[[NodeContext, Tool], Awaitable[dict[str, Any]]]
 FIRST_LOOK, LAST_LOOK = 0.02, 0.25
 """Seconds between two looks at the note of a call that is under way."""
 LEAST_WAIT, WAIT_FOR_UNKNOWN = 1_000, 10_000
-"""Milliseconds for which a real call waits at least for one under way, from when that began; and for one of which
-nobody knows how long it takes.
+"""Milliseconds for which a real call waits at least for one under way, from when that began; and
+for one of which nobody knows how long it takes.
 """
 PATIENCE: Final = 2
 """How many times as long as usual a call may take before nothing waits for it any more."""
@@ -36,8 +45,8 @@ class EarlyRefused(Exception):
 
 
 class EarlyNote(BaseModel):
-    """What is known of an early call. Times are milliseconds; nothing waits for it after `until`, and nothing uses what
-    it has given after `fresh_until`.
+    """What is known of an early call. Times are milliseconds; nothing waits for it after `until`,
+    and nothing uses what it has given after `fresh_until`.
     """
 
     key: str
@@ -71,14 +80,17 @@ class EarlyOutputs:
         await self.store.replace_marker(run_prefix, marker_of(name), body)
 
     async def has(self, run_prefix: str, names: tuple[str, ...], key: str) -> bool:
-        """Whether one of these calls is the same one, and a real call may still use it. Raises StoreUnavailable."""
+        """Whether one of these calls is the same one, and a real call may still use it.
+        Raises StoreUnavailable.
+        """
         for name in names:
             if await self._usable(run_prefix, name, key) is not None:
                 return True
         return False
 
     async def take(self, run_prefix: str, names: tuple[str, ...], key: str) -> NodeOutput | None:
-        """Return what one of these calls has given that was the same call; None if there is none, or it has failed.
+        """Return what one of these calls has given that was the same call; None if there is
+        none, or it has failed.
 
         A store that is away, or a note that is cut off, costs nothing but the time saved.
         """
@@ -93,7 +105,9 @@ class EarlyOutputs:
         return None
 
     async def _settled(self, run_prefix: str, name: str, key: str) -> EarlyNote | None:
-        """Return the note of a call that was the same, and is done; wait for one that is under way."""
+        """Return the note of a call that was the same, and is done; wait for
+        one that is under way.
+        """
         pause = FIRST_LOOK
         while True:
             note = await self._usable(run_prefix, name, key)
@@ -124,7 +138,9 @@ class EarlyOutputs:
 
 
 def waits_until(usual: int, seconds: float) -> int:
-    """Return until when a real call waits for one that begins now, and may take so many seconds at most."""
+    """Return until when a real call waits for one that begins now, and may take
+    so many seconds at most.
+    """
     most = round(1000 * seconds / PATIENCE)
     wait = WAIT_FOR_UNKNOWN
     if usual:

@@ -1,9 +1,10 @@
-"""The ledger of effects: it keeps a write from being made twice when a worker dies during the write.
+"""The ledger of effects: it keeps a write from being made twice when a worker
+dies during the write.
 
-Before a tool that writes is called, an intent is put into the artifact store: what is written, and how long the call
-may take. The outcome is the node's marker beside it. Both are found by the node's path and generation alone. So every
-later attempt finds them: after a crash, in the run that goes on after a reset, and in a sub-agent that is started in
-the place of another.
+Before a tool that writes is called, an intent is put into the artifact store: what is written, and
+how long the call may take. The outcome is the node's marker beside it. Both are found by the node's
+path and generation alone. So every later attempt finds them: after a crash, in the run that goes on
+after a reset, and in a sub-agent that is started in the place of another.
 """
 
 import asyncio
@@ -42,10 +43,10 @@ Ask = Callable[[], Awaitable[NodeReply | None]]
 
 
 class Intent(BaseModel):
-    """What an attempt is about to write: the digest of tool and arguments, their beginning to be shown, and when the
-    call is over at the latest, by the server's time: another worker compares it with its own. `node` is the path of the
-    node that writes, in its `generation`, and `call` what it is known by. `at` is when the attempt began. The
-    version before does not say these.
+    """What an attempt is about to write: the digest of tool and arguments, their beginning to be
+    shown, and when the call is over at the latest, by the server's time: another worker compares it
+    with its own. `node` is the path of the node that writes, in its `generation`, and `call` what
+    it is known by. `at` is when the attempt began. The version before does not say these.
     """
 
     owner: str
@@ -60,8 +61,8 @@ class Intent(BaseModel):
 
 
 class SubagentLedger(BaseModel):
-    """Where a sub-agent keeps its writes: the run prefix that it has below its parent's node, in a generation. `call`
-    is what the node is known by.
+    """Where a sub-agent keeps its writes: the run prefix that it has below its parent's node, in a
+    generation. `call` is what the node is known by.
     """
 
     run_prefix: str
@@ -72,8 +73,8 @@ class SubagentLedger(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """A call of a tool that writes. `key` is its idempotency key, and `seconds` are what it may take. `node`, `call`
-    and `generation` say whose it is.
+    """A call of a tool that writes. `key` is its idempotency key, and `seconds` are what it may
+    take. `node`, `call` and `generation` say whose it is.
     """
 
     key: str
@@ -93,7 +94,15 @@ class Write:
         text = preview_of(arguments)
         unit = context.unit
         whose = (unit.path, context.key, unit.generation)
-        return cls(context.idempotency_key, tool.name, digest, text, context.seconds, tool.idempotent, *whose)
+        return cls(
+            context.idempotency_key,
+            tool.name,
+            digest,
+            text,
+            context.seconds,
+            tool.idempotent,
+            *whose,
+        )
 
     @property
     def marker(self) -> str:
@@ -123,20 +132,26 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class EffectLedger:
-    """The writes of the run whose artifacts are below `run_prefix`. `recorded` returns what a marker holds."""
+    """The writes of the run whose artifacts are below `run_prefix`. `recorded`
+    returns what a marker holds.
+    """
 
     store: ArtifactStore
     run_prefix: str
     recorded: Callable[[str], Awaitable[NodeReply | None]]
 
-    async def enter(self, write: Write, call: Call, ask: Ask | None = None, *, lost: bool = False) -> NodeReply:
-        """Return what the write has returned, now or earlier. `call` makes it and stores its result and its marker.
+    async def enter(
+        self, write: Write, call: Call, ask: Ask | None = None, *, lost: bool = False
+    ) -> NodeReply:
+        """Return what the write has returned, now or earlier. `call` makes it and stores its
+        result and its marker.
 
-        If no attempt has begun it, `ask` comes first: a question that it returns is returned in place of the call. If
-        an earlier attempt may still be at it, its end is waited for, at most the time that it has; or all of that time
-        from now on, if it was taken for `lost`: on a laptop that slept, time went by for nobody. Raises
-        AlreadyWritten if other arguments were written, and UnknownOutcome if an earlier attempt left nothing but its
-        intent. Both without calling anything; but a tool that is idempotent is called again with the same arguments.
+        If no attempt has begun it, `ask` comes first: a question that it returns is returned in
+        place of the call. If an earlier attempt may still be at it, its end is waited for, at most
+        the time that it has; or all of that time from now on, if it was taken for `lost`: on a
+        laptop that slept, time went by for nobody. Raises AlreadyWritten if other arguments were
+        written, and UnknownOutcome if an earlier attempt left nothing but its intent. Both without
+        calling anything; but a tool that is idempotent is called again with the same arguments.
         """
         name = write.intent_marker
         latest = seconds_now() + write.seconds + _STORING_SECONDS
@@ -159,17 +174,21 @@ class EffectLedger:
             if reply is not None and known.digest == write.digest:
                 return reply
             if reply is not None:
-                raise AlreadyWritten(f"{write.tool} has written {known.text}; now it would write {write.text}")
+                raise AlreadyWritten(
+                    f"{write.tool} has written {known.text}; now it would write {write.text}"
+                )
             if write.idempotent and known.digest == write.digest:
                 return await self._call(write, call)
             until = latest if lost else min(known.until, latest)
             if seconds_now() > until:
-                raise UnknownOutcome(f"{write.tool}: an earlier attempt to write {known.text} was cut off; {UNSURE}")
+                raise UnknownOutcome(
+                    f"{write.tool}: an earlier attempt to write {known.text} was cut off; {UNSURE}"
+                )
             await asyncio.sleep(_POLL_SECONDS)
 
     async def _set_intent(self, name: str, body: bytes) -> bytes:
-        """Set an intent unless there is one, and return which is there. A cancellation takes it back: nothing was
-        called.
+        """Set an intent unless there is one, and return which is there. A cancellation takes it
+        back: nothing was called.
         """
         try:
             return await self.store.mark(self.run_prefix, name, body)
@@ -179,8 +198,9 @@ class EffectLedger:
             raise
 
     async def written(self) -> list[LedgerLine]:
-        """Return all writes of the run and its sub-agents that have begun, in the order in which they began, and what
-        became of them: also those that the run has forgotten because it was reset. Raises StoreUnavailable.
+        """Return all writes of the run and its sub-agents that have begun, in the order in which
+        they began, and what became of them: also those that the run has forgotten because it was
+        reset. Raises StoreUnavailable.
         """
         dated = await self._dated()
         dated.sort(key=_by_beginning)
@@ -199,13 +219,17 @@ class EffectLedger:
         return found
 
     async def note_subagent(self, below: SubagentLedger) -> None:
-        """Note where a sub-agent keeps its writes, before it begins. Safe to repeat. Raises StoreUnavailable."""
+        """Note where a sub-agent keeps its writes, before it begins. Safe to repeat.
+        Raises StoreUnavailable.
+        """
         name = f"{digest_of(below.run_prefix.encode())}{_BELOW}"
         body = below.model_dump_json().encode()
         await self.store.mark(self.run_prefix, name, body)
 
     async def _written_below(self, marker: str) -> list[tuple[float, LedgerLine]]:
-        """Return the writes of a sub-agent, and of those below it, each with when it began, as writes of its node."""
+        """Return the writes of a sub-agent, and of those below it, each with when it began,
+        as writes of its node.
+        """
         body = await self.store.marked(self.run_prefix, marker)
         if body is None:
             return []
@@ -219,7 +243,12 @@ class EffectLedger:
                 path += f"~{line.generation}"
             if line.below:
                 path += f".{line.below}"
-            place = {"node": below.node, "call": below.call, "generation": below.generation, "below": path}
+            place = {
+                "node": below.node,
+                "call": below.call,
+                "generation": below.generation,
+                "below": path,
+            }
             found.append((at, line.model_copy(update=place)))
         return found
 
@@ -238,7 +267,9 @@ class EffectLedger:
                 yield each.name.removeprefix(MARKERS)
 
     async def _intent(self, name: str) -> Intent | None:
-        """Return the intent in the marker of this name, None if it holds another thing or was taken back."""
+        """Return the intent in the marker of this name, None if it holds another
+        thing or was taken back.
+        """
         if not name.endswith(_INTENT):
             return None
         body = await self.store.marked(self.run_prefix, name)
@@ -253,7 +284,9 @@ class EffectLedger:
             status = "made"
         elif seconds_now() <= intent.until:
             status = "in flight"
-        return LedgerLine(node=intent.node, call=intent.call, generation=intent.generation, status=status)
+        return LedgerLine(
+            node=intent.node, call=intent.call, generation=intent.generation, status=status
+        )
 
     async def has_begun(self, write: Write) -> bool:
         """Whether an attempt has begun the write, and not taken that back."""
@@ -265,26 +298,32 @@ class EffectLedger:
         await self.store.mark(self.run_prefix, write.intent_marker, body)
 
     async def outcome(self, write: Write, *, any_arguments: bool = False) -> NodeReply | None:
-        """Return what a write has returned that has begun, None if it may be called again under the same key.
+        """Return what a write has returned that has begun, None if it may be called
+        again under the same key.
 
-        If an attempt may still be at it, its end is waited for. Raises UnknownOutcome if there is none; and
-        AlreadyWritten if other arguments were written, unless `any_arguments` will do.
+        If an attempt may still be at it, its end is waited for. Raises UnknownOutcome if there is
+        none; and AlreadyWritten if other arguments were written, unless `any_arguments` will do.
         """
         while (found := await self.store.marked(self.run_prefix, write.intent_marker)) is not None:
             known = Intent.model_validate_json(found)
             reply = await self.recorded(write.marker)
             if reply is not None and not any_arguments and known.digest != write.digest:
-                raise AlreadyWritten(f"{write.tool} has written {known.text}; now it would write {write.text}")
+                raise AlreadyWritten(
+                    f"{write.tool} has written {known.text}; now it would write {write.text}"
+                )
             if reply is not None or (write.idempotent and known.digest == write.digest):
                 return reply
             if seconds_now() > known.until:
-                raise UnknownOutcome(f"{write.tool}: an earlier attempt to write {known.text} was cut off; {UNSURE}")
+                raise UnknownOutcome(
+                    f"{write.tool}: an earlier attempt to write {known.text} was cut off; {UNSURE}"
+                )
             await asyncio.sleep(_POLL_SECONDS)
         return None
 
     async def _call(self, write: Write, call: Call, intent: str = "") -> NodeReply:
-        """Make the call. A ToolError says that there was no effect: the call's own `intent` is taken back, and another
-        attempt may try. After any other error the intent stays, and it does when this process dies or is stopped.
+        """Make the call. A ToolError says that there was no effect: the call's own `intent` is
+        taken back, and another attempt may try. After any other error the intent stays, and it does
+        when this process dies or is stopped.
         """
         try:
             return await call()
@@ -301,7 +340,9 @@ class EffectLedger:
         except Exception as error:
             if write.idempotent:
                 raise
-            raise UnknownOutcome(f"{write.tool}: {kind_of(error)}: {message_of(error)}; {UNSURE}") from error
+            raise UnknownOutcome(
+                f"{write.tool}: {kind_of(error)}: {message_of(error)}; {UNSURE}"
+            ) from error
 
 
 def _by_beginning(dated: tuple[float, LedgerLine]) -> tuple[float, str, str]:
@@ -311,12 +352,14 @@ def _by_beginning(dated: tuple[float, LedgerLine]) -> tuple[float, str, str]:
 
 
 async def no_outcome(_: str) -> None:
-    """Tell of no outcome: who asks a ledger only which writes have begun looks at no marker's content."""
+    """Tell of no outcome: who asks a ledger only which writes have begun looks
+    at no marker's content.
+    """
 
 
 def arguments_digest(tool: str, arguments: Mapping[str, Any]) -> str:
-    """Return what names a call by its tool and values, which a person approves and the ledger keeps; equal values have
-    equal digests, whatever their order.
+    """Return what names a call by its tool and values, which a person approves and the ledger
+    keeps; equal values have equal digests, whatever their order.
     """
     text = json.dumps([tool, arguments], sort_keys=True, separators=(",", ":"))
     return digest_of(text.encode())

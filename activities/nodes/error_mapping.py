@@ -1,7 +1,8 @@
-"""From whatever went wrong to what Temporal and people see: a type, a short sentence, and whether to try again.
+"""From whatever went wrong to what Temporal and people see: a type, a short sentence,
+and whether to try again.
 
-This is the only place where that is decided. Messages are at most 500 characters, useful words first; some errors of
-tools may say more.
+This is the only place where that is decided. Messages are at most 500 characters, useful words
+first; some errors of tools may say more.
 """
 
 from datetime import timedelta
@@ -39,17 +40,22 @@ class SubAgentFailed(Exception):
 
 
 class ProgramFailed(Exception):
-    """A script ended by an error of its own, or cannot go on. `log` is what it has logged in its last advance."""
+    """A script ended by an error of its own, or cannot go on. `log` is what it has
+    logged in its last advance.
+    """
 
     log: tuple[str, ...] = ()
 
 
 class OtherPython(Exception):
-    """A program makes other calls in this worker's version of Python than in the one in which it began."""
+    """A program makes other calls in this worker's version of Python than in the
+    one in which it began.
+    """
 
     def __init__(self, began: str, here: str) -> None:
         super().__init__(
-            f"the program began in Python {began}, and makes other calls in Python {here}, which this worker has; "
+            f"the program began in Python {began}, and makes other calls in Python {here}, which "
+            "this worker has; "
             f"a worker with Python {began} goes on with it: start one and retry, or edit the run"
         )
 
@@ -59,7 +65,9 @@ class CallFailed(ProgramFailed):
 
 
 class ConversationGone(Exception):
-    """A run cannot continue another one: its turns are gone, it has no answer, or it belongs to somebody else."""
+    """A run cannot continue another one: its turns are gone, it has no answer, or it
+    belongs to somebody else.
+    """
 
 
 class NodeTimeout(Exception):
@@ -71,10 +79,14 @@ class BudgetExceeded(Exception):
 
 
 class GrantTooSmall(Exception):
-    """A model call takes more than it was granted, and the budget has more. `tokens` are those of its prompt."""
+    """A model call takes more than it was granted, and the budget has more. `tokens`
+    are those of its prompt.
+    """
 
     def __init__(self, tokens: int) -> None:
-        super().__init__(f"its prompt takes about {tokens:,} tokens, which leaves too few of its grant")
+        super().__init__(
+            f"its prompt takes about {tokens:,} tokens, which leaves too few of its grant"
+        )
         self.tokens = tokens
 
 
@@ -96,7 +108,9 @@ _FINAL = (
 
 
 def retryable(error: BaseException) -> bool:
-    """Whether another attempt may succeed. A tool's own unknown exceptions are given the benefit of the doubt."""
+    """Whether another attempt may succeed. A tool's own unknown exceptions are given
+    the benefit of the doubt.
+    """
     if isinstance(error, ToolError | ProviderError):
         return error.retryable
     return not isinstance(error, _FINAL)
@@ -108,8 +122,9 @@ def kind_of(error: BaseException) -> str:
 
 
 def message_of(error: BaseException) -> str:
-    """Return the sentence, on one line of printable text, without this worker's secrets: what a library says may
-    repeat them. An exception that nobody meant as an answer says where in a tool's own code it came from.
+    """Return the sentence, on one line of printable text, without this worker's secrets: what a
+    library says may repeat them. An exception that nobody meant as an answer says where in a tool's
+    own code it came from.
     """
     most = MAX_FAILURE_CHARACTERS
     if isinstance(error, ToolError):
@@ -125,7 +140,9 @@ def message_of(error: BaseException) -> str:
 
 
 def _is_ours(error: BaseException) -> bool:
-    """Whether the error was raised to be read: it is one of Sennit's, or pydantic's about a value."""
+    """Whether the error was raised to be read: it is one of Sennit's, or
+    pydantic's about a value.
+    """
     home = type(error).__module__.partition(".")[0]
     own_home = __name__.partition(".")[0]
     return home == own_home or isinstance(error, (ToolError, ProviderError, ValidationError))
@@ -139,11 +156,11 @@ def failure(
     wait: float | None = None,
     spent: Usage = NO_USAGE,
 ) -> ApplicationError:
-    """Return the activity failure for `error`; its details are the attempt, what all attempts used, and what a script
-    has logged, its stack trace the frames of a tool's own code.
+    """Return the activity failure for `error`; its details are the attempt, what all attempts used,
+    and what a script has logged, its stack trace the frames of a tool's own code.
 
-    `final` ends the attempts whatever the error. The next attempt comes when the error says so, else after `wait`
-    seconds, else as the retry policy has it.
+    `final` ends the attempts whatever the error. The next attempt comes when the error says so,
+    else after `wait` seconds, else as the retry policy has it.
     """
     if isinstance(error, ApplicationError):
         return error

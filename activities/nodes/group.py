@@ -1,12 +1,14 @@
-"""Runs several nodes in one activity, with the edges among them, by the same `step` as the workflow.
+"""Runs several nodes in one activity, with the edges among them, by the same
+`step` as the workflow.
 
-Each finished node leaves its marker, so that the successor of a killed worker runs only the rest. Each of them has a
-process of its own then, and the one that killed the worker fails alone. The activity never raises for a node: every
-node has its outcome, and one that may succeed later asks to be started again, alone.
+Each finished node leaves its marker, so that the successor of a killed worker runs only the rest.
+Each of them has a process of its own then, and the one that killed the worker fails alone. The
+activity never raises for a node: every node has its outcome, and one that may succeed later asks to
+be started again, alone.
 
-While some calls go on, the run is told at most once a second what has ended meanwhile: nobody waits for a straggler. A
-failure stands in a heartbeat before it is told, because it leaves no marker: the run may have called the node again by
-then, so a successor does not.
+While some calls go on, the run is told at most once a second what has ended meanwhile: nobody waits
+for a straggler. A failure stands in a heartbeat before it is told, because it leaves no marker: the
+run may have called the node again by then, so a successor does not.
 """
 
 import asyncio
@@ -40,13 +42,16 @@ from sennit.workflows.plan.scheduling.step import step
 Tell = Callable[..., Awaitable[None]]
 RunOne = Callable[[str, dict[str, str]], Coroutine[Any, Any, NodeReply]]
 TELL_SECONDS = 1.0
-"""How often a run is told at most: each signal is an event of its history, and makes a workflow task."""
+"""How often a run is told at most: each signal is an event of its history, and
+makes a workflow task.
+"""
 _LATER = NodeReply(error=NodeError(type=NOT_RUN, message="not run in this group", again=True))
 
 
 class GroupRun:
-    """One group: `paths` in the order of the call, `refs` the outputs of the nodes outside. `details` are those of the
-    last heartbeat before this attempt: failures that it told of do not run.
+    """One group: `paths` in the order of the call, `refs` the outputs of the nodes
+    outside. `details` are those of the last heartbeat before this attempt: failures that
+    it told of do not run.
     """
 
     def __init__(
@@ -79,8 +84,8 @@ class GroupRun:
             self._state.status[self._first + place] = CANCELLED
 
     def progress(self) -> tuple[str, list[int], list[int]]:
-        """Return how many nodes have ended, for people, and a bit a node: set when it has, and when the run has been or
-        is about to be told that it has failed; packed in 32-bit numbers.
+        """Return how many nodes have ended, for people, and a bit a node: set when it has, and when
+        the run has been or is about to be told that it has failed; packed in 32-bit numbers.
         """
         ended = [unit - self._first for unit in self._replies]
         text = f"{len(ended)} of {len(self._paths)} done"
@@ -93,8 +98,9 @@ class GroupRun:
         return bits
 
     async def tell(self, call: GroupCall, attempt: int, record: Tell, signal: Tell) -> None:
-        """Go on to signal what has ended while others go on, with a heartbeat before it that the server confirms if
-        there are failures. What cannot be sent is sent a second later, or comes with the result.
+        """Go on to signal what has ended while others go on, with a heartbeat before it that the
+        server confirms if there are failures. What cannot be sent is sent a second later, or
+        comes with the result.
         """
         digest = call.digest()
         while True:
@@ -107,7 +113,9 @@ class GroupRun:
                 if reply.error is not None and place not in self._failed:
                     self._failed.append(place)
                     has_failures = True
-            progress = GroupProgress(call=digest, attempt=attempt, places=tuple(news), replies=tuple(news.values()))
+            progress = GroupProgress(
+                call=digest, attempt=attempt, places=tuple(news), replies=tuple(news.values())
+            )
             with suppress(RPCError):
                 if has_failures:
                     await record(*self.progress())
@@ -115,7 +123,9 @@ class GroupRun:
                 self._signalled |= dict.fromkeys(news, True)
 
     def _news(self) -> dict[int, NodeReply]:
-        """Return by their places the replies that the run has not been told of, as many as fit in one signal."""
+        """Return by their places the replies that the run has not been told of, as
+        many as fit in one signal.
+        """
         size, found = 0, dict[int, NodeReply]()
         for unit, reply in self._replies.items():
             if unit - self._first not in self._signalled:
@@ -125,7 +135,9 @@ class GroupRun:
                 found[unit - self._first] = reply
         return found
 
-    async def run(self, load: Callable[[str], Awaitable[Any]], wanted: dict[str, list[str]]) -> None:
+    async def run(
+        self, load: Callable[[str], Awaitable[Any]], wanted: dict[str, list[str]]
+    ) -> None:
         """Run what can run. After a cancellation, `replies` still has everything that had ended."""
         PACE.set(Pace())
         for unit, (name, digest) in enumerate(self._refs.copy().items()):
@@ -144,8 +156,9 @@ class GroupRun:
             await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def replies(self) -> tuple[NodeReply, ...]:
-        """Return one reply a node; those that did not come to an end ask to be started again. So do those that do not
-        travel with the others, whose markers will be found; the message of a failure is cut instead.
+        """Return one reply a node; those that did not come to an end ask to be started again. So do
+        those that do not travel with the others, whose markers will be found; the message of a
+        failure is cut instead.
         """
         members = range(self._first, self._first + len(self._paths))
         found = [self._reply(unit) for unit in members]
@@ -163,7 +176,8 @@ class GroupRun:
     def _reply(self, unit: int) -> NodeReply:
         if unit in self._replies:
             return self._replies[unit]
-        # A node that is skipped by its own condition is skipped in the run too; behind a failure the run decides.
+        # A node that is skipped by its own condition is skipped in the run too; behind a
+        # failure the run decides.
         state = self._state
         is_skipped = state.status[unit] == SKIPPED and unit in state.notes
         if is_skipped and unit not in state.inherited_failure:
@@ -219,7 +233,9 @@ class GroupRun:
 
 
 def reply_of(task: asyncio.Task[NodeReply]) -> NodeReply:
-    """Return how a node has ended whose task is done; one that may succeed later asks to be started again, alone."""
+    """Return how a node has ended whose task is done; one that may succeed later asks to
+    be started again, alone.
+    """
     if task.cancelled():
         return failed_reply(asyncio.CancelledError("cut off"))
     error = task.exception()
@@ -230,7 +246,8 @@ def reply_of(task: asyncio.Task[NodeReply]) -> NodeReply:
 
 def failed_reply(error: BaseException) -> NodeReply:
     """Return how a node has ended that has failed with this error."""
-    again = retryable(error) and not isinstance(error, WorkerLost)  # else it would kill the next worker
+    # Else it would kill the next worker.
+    again = retryable(error) and not isinstance(error, WorkerLost)
     wrong = NodeError(type=kind_of(error), message=message_of(error), again=again)
     return NodeReply(error=wrong)
 
@@ -248,8 +265,12 @@ def _bit(bits: Any, place: int) -> bool:
         return False
 
 
-def _sub_skeleton(checked: StoredPlan, paths: tuple[str, ...], refs: dict[str, str]) -> ExecutionPlan:
-    """Return the group as a plan of its own: outside nodes first, without edges, then the members."""
+def _sub_skeleton(
+    checked: StoredPlan, paths: tuple[str, ...], refs: dict[str, str]
+) -> ExecutionPlan:
+    """Return the group as a plan of its own: outside nodes first, without
+    edges, then the members.
+    """
     names = [path.partition("~")[0] for path in paths]
     place = {name: position for position, name in enumerate((*refs, *names))}
     specs = [NodeSpec(name, "tool") for name in refs]

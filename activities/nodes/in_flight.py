@@ -10,9 +10,9 @@ T = TypeVar("T")
 
 
 async def finish(work: Coroutine[Any, Any, T]) -> T:
-    """Await `work`, which goes on after a cancellation: a run waits for its writes in flight before it ends, and who
-    forks it, or goes on after a reset, finds the outcome in the ledger of effects. It is cut off only when the worker
-    stops.
+    """Await `work`, which goes on after a cancellation: a run waits for its writes in flight before
+    it ends, and who forks it, or goes on after a reset, finds the outcome in the ledger of effects.
+    It is cut off only when the worker stops.
     """
     task = asyncio.ensure_future(work)
     cancelled = False
@@ -32,8 +32,8 @@ async def finish(work: Coroutine[Any, Any, T]) -> T:
 
 
 def worker_stops(*, again: bool = False) -> bool:
-    """Whether it is this worker that cancels an activity. What the server has said once stays in the details, so of a
-    further cancellation they do not tell.
+    """Whether it is this worker that cancels an activity. What the server has said once stays in
+    the details, so of a further cancellation they do not tell.
     """
     details = activity.cancellation_details()
     return details is None or details.worker_shutdown or (again and activity.is_worker_shutdown())

@@ -1,5 +1,5 @@
-"""Runs with a plan that nobody has planned for them: items of maps, and sub-agents that work in a folder. What such a
-run is started with, and how it has ended.
+"""Runs with a plan that nobody has planned for them: items of maps, and sub-agents that work in a
+folder. What such a run is started with, and how it has ended.
 """
 
 from collections.abc import Sequence
@@ -28,9 +28,11 @@ def apart(checked: StoredPlan, unit: Unit) -> MapNode | None:
     return node
 
 
-async def item_request(library: ArtifactReader, context: NodeContext, node: MapNode) -> dict[str, Any]:
-    """Return what the run of an item is started with, beside what every run below another one is given: its plan lies
-    in the store. The outputs that it reads are loaded already.
+async def item_request(
+    library: ArtifactReader, context: NodeContext, node: MapNode
+) -> dict[str, Any]:
+    """Return what the run of an item is started with, beside what every run below another one is
+    given: its plan lies in the store. The outputs that it reads are loaded already.
 
     Raises BindError, BodyMissing, StoreUnavailable.
     """
@@ -58,11 +60,15 @@ async def item_request(library: ArtifactReader, context: NodeContext, node: MapN
 
 
 async def folder_request(
-    library: ArtifactReader, context: NodeContext, agent: AgentCall, goal: str, allowed: Sequence[str]
+    library: ArtifactReader,
+    context: NodeContext,
+    agent: AgentCall,
+    goal: str,
+    allowed: Sequence[str],
 ) -> dict[str, Any]:
-    """Return what a sub-agent with a workspace is started with beside its goal. Nobody knows yet what it will find in
-    the folder, so it plans nothing: its plan is one model that works there turn by turn. Without tools of its own it
-    has those that work in folders.
+    """Return what a sub-agent with a workspace is started with beside its goal. Nobody knows yet
+    what it will find in the folder, so it plans nothing: its plan is one model that works there
+    turn by turn. Without tools of its own it has those that work in folders.
 
     Raises WorkspaceRefused, BindError, BodyMissing, StoreUnavailable.
     """
@@ -89,7 +95,9 @@ async def folder_request(
 
 
 async def take_workspaces(store: ArtifactStore, context: NodeContext, answer: Any) -> None:
-    """Keep the workspaces that a sub-agent's answer names in this run too. Raises BodyMissing, StoreUnavailable."""
+    """Keep the workspaces that a sub-agent's answer names in this run too. Raises
+    BodyMissing, StoreUnavailable.
+    """
     home, body = _home_below(context), encode(answer)
     await copy_workspaces(store, home, context.run_prefix, answer, body, is_strange=True)
 

@@ -1,7 +1,9 @@
-"""What a run takes over from its origins, the runs that it forks: what they have made already, under the same keys.
+"""What a run takes over from its origins, the runs that it forks: what they have made
+already, under the same keys.
 
-A call is looked for when it is about to be made. What is found is copied, so that it is this run's own; nothing that an
-origin has stored changes. A call that a person has run again is not looked for.
+A call is looked for when it is about to be made. What is found is copied, so that it is
+this run's own; nothing that an origin has stored changes. A call that a person has run
+again is not looked for.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -11,9 +13,21 @@ from typing import Any
 
 from sennit.activities.nodes.content_key import host_key, result_key
 from sennit.activities.nodes.context import NodeContext
-from sennit.activities.nodes.effect_ledger import EffectLedger, Intent, SubagentLedger, Write, no_outcome
+from sennit.activities.nodes.effect_ledger import (
+    EffectLedger,
+    Intent,
+    SubagentLedger,
+    Write,
+    no_outcome,
+)
 from sennit.activities.nodes.replies import Marker, keep
-from sennit.activities.storage.artifacts import ArtifactStore, BodyMissing, decode, digest_of, key_of
+from sennit.activities.storage.artifacts import (
+    ArtifactStore,
+    BodyMissing,
+    decode,
+    digest_of,
+    key_of,
+)
 from sennit.activities.storage.garbage import is_claimed
 from sennit.activities.storage.media import copy_media
 from sennit.activities.storage.workspaces import copy_workspaces
@@ -28,19 +42,24 @@ from sennit.workflows.run.subagent import prefix_below
 
 @dataclass(frozen=True, slots=True)
 class Origins:
-    """Looks for calls in the origins of their runs, the latest first; and leaves what runs that fork this one need."""
+    """Looks for calls in the origins of their runs, the latest first; and leaves what runs
+    that fork this one need.
+    """
 
     store: ArtifactStore
 
     async def begin(self, context: NodeContext) -> None:
-        """Note that a call begins again in another generation: a fork goes by its latest. Raises StoreUnavailable."""
+        """Note that a call begins again in another generation: a fork goes by its latest.
+        Raises StoreUnavailable.
+        """
         for generation in range(2, context.unit.generation + 1):
             marker = _again(context.key, generation)
             await self.store.mark(context.run_prefix, marker, b"{}")
 
     async def note(self, context: NodeContext, reply: NodeReply) -> None:
-        """Note a reply as the result of a program's call, if other nodes or a person have given it: that of a gate, a
-        sub-agent, the last turn of a model that has called tools, or a call that has failed. Raises StoreUnavailable.
+        """Note a reply as the result of a program's call, if other nodes or a person have given it:
+        that of a gate, a sub-agent, the last turn of a model that has called tools, or a call that
+        has failed. Raises StoreUnavailable.
         """
         if not self.notes(context, reply.more):
             return
@@ -59,14 +78,18 @@ class Origins:
         return from_outside or _is_end(context, more)
 
     async def call(self, context: NodeContext, key: Callable[[int], str]) -> NodeReply | None:
-        """Return what an origin has of a call that does not write, None for nothing. Raises StoreUnavailable."""
+        """Return what an origin has of a call that does not write, None for nothing.
+        Raises StoreUnavailable.
+        """
         found = await self.result(context)
         if found is not None or not isinstance(context.work, ToolCall | ModelCall):
             return found
         return await self.take(context, key)
 
     async def result(self, context: NodeContext) -> NodeReply | None:
-        """Return what `note` has noted of a program's call in an origin, None if there is nothing."""
+        """Return what `note` has noted of a program's call in an origin,
+        None if there is nothing.
+        """
         if not _is_call(context):
             return None
         return await self.take(context, partial(result_key, context.checked, context.unit))
@@ -87,17 +110,19 @@ class Origins:
         return None
 
     async def write(self, context: NodeContext, write: Write) -> tuple[NodeReply | None, str]:
-        """Return what a write has returned before: in a later generation of this run, which was reset since then, or in
-        an origin. And the idempotency key that it had there if it is to be called again, "" otherwise.
+        """Return what a write has returned before: in a later generation of this run, which was
+        reset since then, or in an origin. And the idempotency key that it had there if it is to be
+        called again, "" otherwise.
 
-        Raises UnknownOutcome if nobody knows whether it has written there, and AlreadyWritten if it wrote something
-        else in this place of its plan.
+        Raises UnknownOutcome if nobody knows whether it has written there, and AlreadyWritten if it
+        wrote something else in this place of its plan.
         """
         found = await self.result(context)
         if found is not None:
             return found, ""
 
-        # A first attempt that a reset brings again may have failed before, and what a person has retried was made.
+        # A first attempt that a reset brings again may have failed before, and what a
+        # person has retried was made.
         run, home = context.call.run, context.run_prefix
         generation = context.unit.generation
         own = EffectLedger(self.store, home, no_outcome)
@@ -115,14 +140,16 @@ class Origins:
             if begun:
                 return reply, key
             if not await is_claimed(self.store, home):
-                raise UnknownOutcome(f"{write.tool}: what run {origin} has written is not known any more")
+                raise UnknownOutcome(
+                    f"{write.tool}: what run {origin} has written is not known any more"
+                )
         return None, ""
 
     async def _written(
         self, context: NodeContext, write: Write, run: str, home: str, generations: Iterable[int]
     ) -> tuple[bool, NodeReply | None, str]:
-        """Return whether a run has begun a write in one of these generations, and then what it has returned, or its
-        idempotency key if it is to be called again.
+        """Return whether a run has begun a write in one of these generations, and then what it has
+        returned, or its idempotency key if it is to be called again.
         """
         ledger = EffectLedger(self.store, home, partial(self._adopted, context, home))
         for generation in generations:
@@ -133,7 +160,8 @@ class Origins:
             reply = await ledger.outcome(earlier, any_arguments=is_of_program)
             if reply is None:
                 return True, None, earlier.key
-            if home == context.run_prefix:  # it is told of as what it is, a write of that generation
+            # It is told of as what it is, a write of that generation.
+            if home == context.run_prefix:
                 return True, reply, ""
             marker = Marker(reply=reply, epoch=context.call.epoch)
             await self.store.mark(context.run_prefix, write.marker, marker.text())
@@ -142,8 +170,8 @@ class Origins:
         return False, None, ""
 
     async def has_begun(self, run: str, home: str, key: str, docs: str | None) -> bool:
-        """Whether a write of a program has begun in a run, or a person has given its result there. Raises
-        StoreUnavailable.
+        """Whether a write of a program has begun in a run, or a person has given its result there.
+        Raises StoreUnavailable.
         """
         for generation in range(await self._latest(home, key), 0, -1):
             intent = _intent(run, key, generation)
@@ -155,8 +183,8 @@ class Origins:
         return False
 
     async def begun_at(self, run: str, home: str, key: str) -> float:
-        """Return when a write of a program has begun in a run, in its latest generation, 0 if it has not. Raises
-        StoreUnavailable.
+        """Return when a write of a program has begun in a run, in its latest generation, 0 if it
+        has not. Raises StoreUnavailable.
         """
         for generation in range(await self._latest(home, key), 0, -1):
             body = await self.store.marked(home, _intent(run, key, generation))
@@ -165,7 +193,9 @@ class Origins:
         return 0.0
 
     async def of_subagent(self, context: NodeContext) -> list[str]:
-        """Return the origins of a node's sub-agent: those that the origins of this run had in this place."""
+        """Return the origins of a node's sub-agent: those that the origins of this
+        run had in this place.
+        """
         origins: list[str] = []
         for origin, home in self._homes(context):
             latest = await self._latest(home, context.key)
@@ -175,7 +205,9 @@ class Origins:
         return origins
 
     def _homes(self, context: NodeContext) -> Iterator[tuple[str, str]]:
-        """Yield the origins with what their artifacts lie below; none once a person has had the node begin anew."""
+        """Yield the origins with what their artifacts lie below; none once a person has
+        had the node begin anew.
+        """
         if context.unit.generation > 1:
             return
         namespace = context.run_prefix.rpartition("/")[0]
@@ -190,7 +222,9 @@ class Origins:
         return generation
 
     async def _adopted(self, context: NodeContext, home: str, key: str) -> NodeReply | None:
-        """Return the reply in a marker of an origin, with its output stored here; None if either is not there."""
+        """Return the reply in a marker of an origin, with its output stored here; None
+        if either is not there.
+        """
         try:
             marker = await self.store.marked(home, key)
             reply = Marker.read(marker or b"").reply
@@ -210,7 +244,13 @@ class Origins:
         paid = reply.paid
         if any(reply.usage):
             paid = reply.usage
-        taken: dict[str, Any] = {"attempt": 0, "usage": NO_USAGE, "paid": paid, "taken_over": True, "at": at}
+        taken: dict[str, Any] = {
+            "attempt": 0,
+            "usage": NO_USAGE,
+            "paid": paid,
+            "taken_over": True,
+            "at": at,
+        }
         if reply.more:
             await self.store.put(context.run_prefix, body)
             return reply.model_copy(update=taken)
@@ -231,12 +271,14 @@ def subagent_ledger(context: NodeContext) -> SubagentLedger:
     """Return where the sub-agent of a node keeps its writes."""
     generation = context.unit.generation
     home = prefix_below(context.call.run, _place(context, generation))
-    return SubagentLedger(run_prefix=home, node=context.unit.path, call=context.key, generation=generation)
+    return SubagentLedger(
+        run_prefix=home, node=context.unit.path, call=context.key, generation=generation
+    )
 
 
 def told_at(key: str) -> str:
-    """Return the name under which is noted when a call ended as its script was told, if its worker's clock says that it
-    ended earlier.
+    """Return the name under which is noted when a call ended as its script was told, if its
+    worker's clock says that it ended earlier.
     """
     return f"told {key}"
 

@@ -1,8 +1,9 @@
 """Lets the calls that share an activity go on in turns, a few in each round of the event loop.
 
-To prepare and to keep a call takes the loop a tenth of a millisecond, or longer. If hundreds did that in one round,
-everything else on this worker would wait for all of them at each of its own steps: small runs would stand still beside
-a large one. Those of one round share what keeping them costs.
+To prepare and to keep a call takes the loop a tenth of a millisecond, or longer. If
+hundreds did that in one round, everything else on this worker would wait for all of them at
+each of its own steps: small runs would stand still beside a large one. Those of one round
+share what keeping them costs.
 """
 
 import asyncio

@@ -1,5 +1,5 @@
-"""Makes calls early: binds their arguments to what the call before has given, or takes those that the node says or that
-a model has written.
+"""Makes calls early: binds their arguments to what the call before has given, or takes those that
+the node says or that a model has written.
 """
 
 import logging
@@ -30,12 +30,16 @@ class Prefetcher:
     learned: LearnedStore
 
     async def make(self, run_prefix: str, call: PrefetchCall, attempts: Attempts) -> PrefetchReply:
-        """Make a call, and keep what it gives for the real one. Whatever goes wrong is no failure of the run."""
+        """Make a call, and keep what it gives for the real one. Whatever goes wrong is
+        no failure of the run.
+        """
         try:
             reply = await self.nodes.make_early(call, run_prefix, attempts, self._arguments(call))
         except Exception as error:  # noqa: BLE001  nothing of it was asked for
             problem = f"{kind_of(error)}: {message_of(error)}"
-            log.info("a call of %s behind %s was not made early: %s", call.tool, call.nodes[0], problem)
+            log.info(
+                "a call of %s behind %s was not made early: %s", call.tool, call.nodes[0], problem
+            )
             return PrefetchReply(problem=problem, usage=attempts.spent.plus(attempts.open))
         return PrefetchReply(usage=reply.usage)
 
@@ -55,7 +59,9 @@ class Prefetcher:
         return arguments_of
 
     async def _written(self, context: NodeContext, call: PrefetchCall) -> dict[str, Any]:
-        """Return the arguments that the model of a node has written for a call of a tool that it may call."""
+        """Return the arguments that the model of a node has written for a call of a
+        tool that it may call.
+        """
         work = context.work
         if not isinstance(work, ModelCall) or call.tool not in work.tools:
             raise EarlyRefused(f"{context.unit.path} may not call {call.tool}")
@@ -67,7 +73,9 @@ class Prefetcher:
     async def _mapped(
         self, context: NodeContext, call: PrefetchCall, tool: Tool, own: dict[str, Any]
     ) -> dict[str, Any]:
-        """Return the arguments of the call that usually follows one with its `own` ones. Raises BindError."""
+        """Return the arguments of the call that usually follows one with its `own`
+        ones. Raises BindError.
+        """
         library = self.nodes.library
         mappings = await library.value(context.run_prefix, call.patterns)
         if not isinstance(mappings, list) or call.place >= len(mappings):
@@ -94,7 +102,9 @@ class _Constants:
     own: dict[str, Any]
 
     def value(self, mark: str) -> Any:
-        """Return the value that has this mark. Raises BindError: most texts cannot be guessed, which is their point."""
+        """Return the value that has this mark. Raises BindError: most texts cannot be
+        guessed, which is their point.
+        """
         for value in candidates(self.tool.schema, self.own):
             if self.marks.of(value) == mark:
                 return value

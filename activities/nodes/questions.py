@@ -41,8 +41,8 @@ async def question_of(context: NodeContext, store: ArtifactStore) -> Question:
 
 
 async def unapproved_program(context: NodeContext, store: ArtifactStore) -> Question | None:
-    """Return what a person is to be asked about a program, or None if they have approved it: this script with these
-    arguments. Safe to repeat. Raises BindError, BodyMissing, StoreUnavailable.
+    """Return what a person is to be asked about a program, or None if they have approved it: this
+    script with these arguments. Safe to repeat. Raises BindError, BodyMissing, StoreUnavailable.
     """
     node, quote = context.node, context.spec.quote
     assert isinstance(node, ProgramNode)
@@ -56,17 +56,21 @@ async def unapproved_program(context: NodeContext, store: ArtifactStore) -> Ques
     if quote:
         parts.append(f"quote: {quote.text}")
     if arguments:
-        parts.append(await _arguments(arguments, store, context, room=_SHORT))  # the script needs room
+        # The script needs room.
+        parts.append(await _arguments(arguments, store, context, room=_SHORT))
     parts += ["", _visible(node.script.strip())]
     text = await _beginning("\n".join(parts), store, context)
     return Question(text=text, digest=asked.digest)
 
 
-async def unapproved(context: NodeContext, store: ArtifactStore, tool: Tool, work: ToolCall) -> Question | None:
-    """Return what a person is to be asked about a write, or None if it is what they have approved. Safe to repeat.
+async def unapproved(
+    context: NodeContext, store: ArtifactStore, tool: Tool, work: ToolCall
+) -> Question | None:
+    """Return what a person is to be asked about a write, or None if it is what they have
+    approved. Safe to repeat.
 
-    Arguments as a person has changed them must fit the tool and replace nothing else, or the person is asked again.
-    Raises ToolArgumentError for the write's own.
+    Arguments as a person has changed them must fit the tool and replace nothing else, or the person
+    is asked again. Raises ToolArgumentError for the write's own.
     """
     arguments = context.binder.bound(work.args)
     approved = context.approved
@@ -79,7 +83,8 @@ async def unapproved(context: NodeContext, store: ArtifactStore, tool: Tool, wor
         if not problem:
             return None
 
-    # What they should beware of comes first, then what was wrong with their changes, then what the write does.
+    # What they should beware of comes first, then what was wrong with their changes,
+    # then what the write does.
     text = ""
     caution = context.checked.cautions.get(context.unit.id, "")
     if caution:
@@ -93,7 +98,9 @@ async def unapproved(context: NodeContext, store: ArtifactStore, tool: Tool, wor
 
 
 def _arguments_of(tool: Tool) -> dict[str, list[str]] | None:
-    """Return the arguments that a tool takes, each with its JSON types; None if it takes any others, or very many."""
+    """Return the arguments that a tool takes, each with its JSON types; None if it takes
+    any others, or very many.
+    """
     properties = tool.schema.get("properties")
     if not isinstance(properties, dict) or tool.schema.get("additionalProperties"):
         return None
@@ -106,7 +113,8 @@ def _arguments_of(tool: Tool) -> dict[str, list[str]] | None:
 async def _preview(tool: Tool, arguments: Mapping[str, Any]) -> Preview:
     """Return what a write would do, nothing if the tool does not say. Raises ToolArgumentError.
 
-    People type a part of the target's digest to approve, so whatever a tool gives as its target is digested here.
+    People type a part of the target's digest to approve, so whatever a tool gives as its
+    target is digested here.
     """
     checked = tool.check(arguments)
     if tool.preview is None:
@@ -121,7 +129,9 @@ async def _preview(tool: Tool, arguments: Mapping[str, Any]) -> Preview:
 
 
 async def _misfit(tool: Tool, changed: Mapping[str, Any], shown: str) -> str:
-    """Return why a write may not run as a person has changed it: what it would replace must be what they were shown."""
+    """Return why a write may not run as a person has changed it: what it would replace must
+    be what they were shown.
+    """
     try:
         preview = await _preview(tool, changed)
     except ToolError as error:
@@ -132,9 +142,15 @@ async def _misfit(tool: Tool, changed: Mapping[str, Any], shown: str) -> str:
 
 
 async def _arguments(
-    arguments: Mapping[str, Any], store: ArtifactStore, context: NodeContext, *, room: int = MAX_SHOWN_CHARACTERS
+    arguments: Mapping[str, Any],
+    store: ArtifactStore,
+    context: NodeContext,
+    *,
+    room: int = MAX_SHOWN_CHARACTERS,
 ) -> str:
-    """Return arguments by name. None is crowded out by a longer one: the short ones are whole, the others begin."""
+    """Return arguments by name. None is crowded out by a longer one: the short ones are
+    whole, the others begin.
+    """
     texts = {name: _value(value) for name, value in arguments.items()}
 
     # The long ones share what the short ones leave.
@@ -166,9 +182,11 @@ def _value(value: Any) -> str:
 
 
 def _visible(text: str) -> str:
-    """Return a text in which nothing is hidden but the secrets of this process: what does not print is an escape.
+    """Return a text in which nothing is hidden but the secrets of this process: what does
+    not print is an escape.
 
-    What only looks like a credential stays. A model may have written it, so that a mask covers the rest of its text.
+    What only looks like a credential stays. A model may have written it, so that a mask
+    covers the rest of its text.
     """
     visible = ""
     for part in _BREAKS.split(mask(text)):
@@ -180,7 +198,9 @@ def _visible(text: str) -> str:
 
 
 def _named(name: str, text: str, most: int) -> str:
-    """Return a value behind its name; further lines are indented, so that none passes for another argument."""
+    """Return a value behind its name; further lines are indented, so that none
+    passes for another argument.
+    """
     body = text.replace("\n", "\n  ")
     if len(body) > most:
         body = f"{body[:most]}\n  … the beginning of {len(text):,} characters"
@@ -191,7 +211,9 @@ def _named(name: str, text: str, most: int) -> str:
 
 
 async def _beginning(text: str, store: ArtifactStore, context: NodeContext) -> str:
-    """Return a text as a person is shown it: whole, or its beginning, how long it is, and where the whole is."""
+    """Return a text as a person is shown it: whole, or its beginning, how long it is,
+    and where the whole is.
+    """
     most = context.room or MAX_SHOWN_CHARACTERS
     if len(text) <= most:
         return text

@@ -1,4 +1,6 @@
-"""From a node's output to its reply: kept whole in the store, with facts and a preview for the workflow."""
+"""From a node's output to its reply: kept whole in the store, with facts and a
+preview for the workflow.
+"""
 
 from dataclasses import replace
 from typing import Any
@@ -17,7 +19,15 @@ from sennit.activities.limits import (
 from sennit.activities.nodes.context import NodeContext, NodeOutput
 from sennit.activities.nodes.error_mapping import OutputRefused, SubAgentFailed
 from sennit.activities.nodes.server_time import millis_now
-from sennit.activities.storage.artifacts import MARKERS, ArtifactStore, body_of, digest_of, encode, in_marker, name_of
+from sennit.activities.storage.artifacts import (
+    MARKERS,
+    ArtifactStore,
+    body_of,
+    digest_of,
+    encode,
+    in_marker,
+    name_of,
+)
 from sennit.activities.storage.run_context import ArtifactReader
 from sennit.activities.toolbox.errors import BadOutput
 from sennit.workflows.messages.contracts import NodeReply, conclusion_of
@@ -27,7 +37,8 @@ from sennit.workflows.plan.language.references import as_text
 
 
 class Marker(BaseModel):
-    """What is kept of a node's outcome, under its content key or a write's key: the reply, and which plan it is of.
+    """What is kept of a node's outcome, under its content key or a write's key: the reply,
+    and which plan it is of.
 
     A short output lies in the marker itself: both are there, or neither.
     """
@@ -51,8 +62,11 @@ class Marker(BaseModel):
         return in_marker(line, output)
 
 
-async def is_there(store: ArtifactStore, run_prefix: str, reference: str, key: str, marker: bytes) -> bool:
-    """Whether the output that the marker `key` refers to is there: whole in the marker, or by its name elsewhere.
+async def is_there(
+    store: ArtifactStore, run_prefix: str, reference: str, key: str, marker: bytes
+) -> bool:
+    """Whether the output that the marker `key` refers to is there: whole in the marker, or
+    by its name elsewhere.
 
     Raises StoreUnavailable.
     """
@@ -61,7 +75,9 @@ async def is_there(store: ArtifactStore, run_prefix: str, reference: str, key: s
     return await store.has(run_prefix, reference)
 
 
-async def keep(store: ArtifactStore, run_prefix: str, output: Any, wanted: list[str], *, inline: bool) -> NodeReply:
+async def keep(
+    store: ArtifactStore, run_prefix: str, output: Any, wanted: list[str], *, inline: bool
+) -> NodeReply:
     """Store an output and return its reply, with the value itself when asked for and small.
 
     Raises OutputRefused, FactTooLarge or StoreUnavailable; nothing is half kept.
@@ -73,7 +89,9 @@ async def keep(store: ArtifactStore, run_prefix: str, output: Any, wanted: list[
 
 
 def reply_of(context: NodeContext, output: NodeOutput, reference: str, size: int) -> NodeReply:
-    """Return the reply of a node whose output, of `size` bytes, is found by `reference`. Raises FactTooLarge."""
+    """Return the reply of a node whose output, of `size` bytes, is found by
+    `reference`. Raises FactTooLarge.
+    """
     wanted, inline = context.wanted
     if output.more:
         wanted, inline = [], False
@@ -97,9 +115,16 @@ def reply_of(context: NodeContext, output: NodeOutput, reference: str, size: int
     return reply_to(output.output, reference, size, wanted, inline=inline, **extra)
 
 
-def reply_to(output: Any, reference: str, size: int, wanted: list[str], *, inline: bool, **extra: Any) -> NodeReply:
+def reply_to(
+    output: Any, reference: str, size: int, wanted: list[str], *, inline: bool, **extra: Any
+) -> NodeReply:
     """Return the reply of a node with this output, which has `size` bytes. Raises FactTooLarge."""
-    fields: dict[str, Any] = {"ref": reference, "size": size, "preview": preview_of(output), **extra}
+    fields: dict[str, Any] = {
+        "ref": reference,
+        "size": size,
+        "preview": preview_of(output),
+        **extra,
+    }
     facts = facts_of(output, wanted)
     if facts:
         fields["facts"] = facts
@@ -119,7 +144,8 @@ def encode_output(output: Any) -> bytes:
         raise OutputRefused(f"the output has {size}. Return less, or a path to where it is")
     if _deep(body):
         raise OutputRefused(
-            f"the output is nested more than {MAX_OUTPUT_LEVELS} levels deep. Return it flatter, or as text"
+            f"the output is nested more than {MAX_OUTPUT_LEVELS} levels deep. Return it flatter, "
+            "or as text"
         )
     return body
 
@@ -145,7 +171,9 @@ def preview_of(output: Any) -> str:
 
 
 async def whole_report(library: ArtifactReader, run_prefix: str, report: Any) -> Any:
-    """Return the report of a sub-agent with its whole answer. Raises BodyMissing, StoreUnavailable."""
+    """Return the report of a sub-agent with its whole answer. Raises
+    BodyMissing, StoreUnavailable.
+    """
     place = None
     if isinstance(report, dict):
         place = report.get("whole")
@@ -157,7 +185,9 @@ async def whole_report(library: ArtifactReader, run_prefix: str, report: Any) ->
 
 
 def of_its_type(reply: NodeReply) -> NodeReply:
-    """Return the reply of a write. Raises BadOutput if it was made, and returned what is not of its type."""
+    """Return the reply of a write. Raises BadOutput if it was made, and returned
+    what is not of its type.
+    """
     if reply.error is not None:
         raise BadOutput(reply.error.message)
     return reply
@@ -166,8 +196,8 @@ def of_its_type(reply: NodeReply) -> NodeReply:
 def answer_of(report: Any, node: str) -> NodeOutput:
     """Return a sub-agent's answer as its node's output, with what its run has used.
 
-    An answer with evidence is `{answer, evidence}`, as that of a joiner; so is a text that is partial, with
-    `partial: true`. `sub.n1` is node n1 of the sub-agent of sub.
+    An answer with evidence is `{answer, evidence}`, as that of a joiner; so is a text that is
+    partial, with `partial: true`. `sub.n1` is node n1 of the sub-agent of sub.
     """
     fields: dict[str, Any] = {}
     if isinstance(report, dict):
@@ -180,7 +210,8 @@ def answer_of(report: Any, node: str) -> NodeOutput:
     for piece in fields.get("evidence") or ():
         evidence.append({**piece, "node": f"{node}.{piece['node']}"})
     partial = fields.get("status") == "partial"
-    if evidence or (partial and isinstance(answer, str)):  # nodes that read fields of JSON find them where they were
+    # Nodes that read fields of JSON find them where they were.
+    if evidence or (partial and isinstance(answer, str)):
         answer = {"answer": answer, "evidence": evidence}
         if partial:
             answer["partial"] = True

@@ -1,7 +1,7 @@
 """What the operator's rules have decided about the writes of a run, kept with the run.
 
-A decision is made once for each generation of a write and its values. A later attempt finds it, and so does the run
-that goes on after a reset, whatever the file of rules says by then.
+A decision is made once for each generation of a write and its values. A later attempt finds it, and
+so does the run that goes on after a reset, whatever the file of rules says by then.
 """
 
 import asyncio
@@ -35,7 +35,8 @@ class Rulings:
     rules: ApprovalRules
 
     async def of(self, context: NodeContext, write: Write, tool: Tool) -> Ruling:
-        """Return what the rules say of a write with its arguments as they would be made. Safe to repeat.
+        """Return what the rules say of a write with its arguments as they would
+        be made. Safe to repeat.
 
         Raises ToolArgumentError if they do not fit the tool, and StoreUnavailable.
         """

@@ -1,4 +1,6 @@
-"""Runs one node: bind, look for its marker, call what its kind asks for, keep the output, mark it done."""
+"""Runs one node: bind, look for its marker, call what its kind asks for, keep
+the output, mark it done.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
@@ -7,14 +9,26 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from sennit.activities.limits import MAX_EARLY_BYTES, MAX_MARKED_BYTES, MAX_THREADS, MAX_WARNING_CHARACTERS
+from sennit.activities.limits import (
+    MAX_EARLY_BYTES,
+    MAX_MARKED_BYTES,
+    MAX_THREADS,
+    MAX_WARNING_CHARACTERS,
+)
 from sennit.activities.nodes import tracing
 from sennit.activities.nodes.attempts import Attempts
 from sennit.activities.nodes.binding import Binder, parse_unit
 from sennit.activities.nodes.changed_tools import check_early, check_unchanged
 from sennit.activities.nodes.content_key import content_key
 from sennit.activities.nodes.context import NodeContext, NodeOutput
-from sennit.activities.nodes.early import ArgumentsOf, EarlyNote, EarlyOutputs, EarlyRefused, early_key, waits_until
+from sennit.activities.nodes.early import (
+    ArgumentsOf,
+    EarlyNote,
+    EarlyOutputs,
+    EarlyRefused,
+    early_key,
+    waits_until,
+)
 from sennit.activities.nodes.effect_ledger import EffectLedger, Write, no_outcome
 from sennit.activities.nodes.error_mapping import NodeTimeout, kind_of, message_of
 from sennit.activities.nodes.group import failed_reply
@@ -52,7 +66,13 @@ from sennit.activities.toolbox.approval_rules import ApprovalRules
 from sennit.activities.toolbox.errors import BadOutput, ToolError, UnknownOutcome
 from sennit.activities.toolbox.redaction import redact
 from sennit.workflows.limits import MAX_LEDGER_LINES
-from sennit.workflows.messages.contracts import LedgerCall, LedgerReply, NodeError, NodeReply, SubagentRequest
+from sennit.workflows.messages.contracts import (
+    LedgerCall,
+    LedgerReply,
+    NodeError,
+    NodeReply,
+    SubagentRequest,
+)
 from sennit.workflows.messages.node_calls import (
     AgentNodeCall,
     GateNodeCall,
@@ -122,11 +142,12 @@ class NodeRunner:
     ) -> NodeReply:
         """Return the reply of a node, which is on a `page` that is not stored if one is given.
 
-        An output is stored in its marker, or before the marker is set, and the marker before the reply is sent: a
-        successor of a killed worker finds the marker and calls nothing again. A call cut off before that runs again.
-        The call of a gate returns its question, or the answer that a person has given, and one that `looks_up`
-        what a write has come to. A tool whose last worker was lost runs in a process of its own. Raises whatever went
-        wrong; what that means is said in `sennit.activities.nodes.error_mapping`.
+        An output is stored in its marker, or before the marker is set, and the marker before the
+        reply is sent: a successor of a killed worker finds the marker and calls nothing again. A
+        call cut off before that runs again. The call of a gate returns its question, or the answer
+        that a person has given, and one that `looks_up` what a write has come to. A tool whose last
+        worker was lost runs in a process of its own. Raises whatever went wrong; what that means is
+        said in `sennit.activities.nodes.error_mapping`.
         """
         context = await self._context(call, path, refs, run_prefix, attempts, page)
         if isinstance(call, WriteNodeCall) and call.looks_up:
@@ -137,10 +158,17 @@ class NodeRunner:
         return reply
 
     async def run_beside(
-        self, call: NodeCall, path: str, refs: dict[str, str], *, run_prefix: str, attempts: Attempts, page: StoredPlan
+        self,
+        call: NodeCall,
+        path: str,
+        refs: dict[str, str],
+        *,
+        run_prefix: str,
+        attempts: Attempts,
+        page: StoredPlan,
     ) -> NodeReply:
-        """Do as `run` does for one of several calls of an activity: what it has used is in its own reply, also if it
-        fails after that.
+        """Do as `run` does for one of several calls of an activity: what it has used is in its own
+        reply, also if it fails after that.
         """
         own = attempts.beside()
         try:
@@ -190,8 +218,12 @@ class NodeRunner:
                 return NodeReply(question=question)
         return await self._advanced(context)
 
-    async def _called(self, context: NodeContext, refs: dict[str, str], tool: Tool | None) -> NodeReply:
-        """Return what a node's call gives: from its marker or an origin if it was made before, else by making it."""
+    async def _called(
+        self, context: NodeContext, refs: dict[str, str], tool: Tool | None
+    ) -> NodeReply:
+        """Return what a node's call gives: from its marker or an origin if it was made
+        before, else by making it.
+        """
         work, call = context.work, context.call
         if isinstance(work, ToolCall) and tool is not None and self._may_write(context, tool):
             return of_its_type(await self._write(context, tool, work))
@@ -205,17 +237,28 @@ class NodeRunner:
             return recorded
 
         item = apart(context.checked, context.unit)
-        if isinstance(call, AgentNodeCall) and item is not None and item_output(call.report, item) is None:
+        if (
+            isinstance(call, AgentNodeCall)
+            and item is not None
+            and item_output(call.report, item) is None
+        ):
             return NodeReply(skipped=True, usage=usage_in(call.report))
         work_to_do = await self._ready(context, tool)
-        if tool is not None and isinstance(call, ToolNodeCall) and call.early and context.attempts.number == 1:
+        if (
+            tool is not None
+            and isinstance(call, ToolNodeCall)
+            and call.early
+            and context.attempts.number == 1
+        ):
             work_to_do = self._early_or(work_to_do, context, tool, call.early)
         is_large = tool is not None and tool.large
         return await self._run(context, work_to_do, marker, apart=is_large)
 
-    def _early_or(self, work: Work, context: NodeContext, tool: Tool, names: tuple[str, ...]) -> Work:
-        """Return work that takes over what one of these calls has given that was made early, if it is the same call;
-        else it does as `work` does.
+    def _early_or(
+        self, work: Work, context: NodeContext, tool: Tool, names: tuple[str, ...]
+    ) -> Work:
+        """Return work that takes over what one of these calls has given that was made early, if it
+        is the same call; else it does as `work` does.
         """
         assert isinstance(context.work, ToolCall)
         key = early_key(context.checked, tool, context.arguments(context.work))
@@ -232,8 +275,8 @@ class NodeRunner:
     async def make_early(
         self, call: PrefetchCall, run_prefix: str, attempts: Attempts, arguments_of: ArgumentsOf
     ) -> NodeReply:
-        """Make a call before it is asked for, and keep what it gives under its name, for the real call to find. Nothing
-        of it is in a marker: only what the run asks for is done.
+        """Make a call before it is asked for, and keep what it gives under its name, for the real
+        call to find. Nothing of it is in a marker: only what the run asks for is done.
 
         Raises EarlyRefused for a call that is not made early, and whatever goes wrong with one.
         """
@@ -249,14 +292,19 @@ class NodeRunner:
         note = EarlyNote(key=key, until=until, fresh_until=millis_now() + call.fresh_for)
         await self.early.note(run_prefix, call.name, note)
         try:
-            work = await self._tool_call(context, tool, arguments, node=f"early.{context.unit.path}")
+            work = await self._tool_call(
+                context, tool, arguments, node=f"early.{context.unit.path}"
+            )
             output = await self._idle(tool, work)
             body = encode_output(output.output)
             kept = await with_media_kept(self.store, run_prefix, output.output, body)
             if kept is not output.output:
                 body = encode_output(kept)
             if len(body) > MAX_EARLY_BYTES:
-                raise EarlyRefused(f"{tool.name} has given {len(body):,} bytes; at most {MAX_EARLY_BYTES:,} are kept")
+                raise EarlyRefused(
+                    f"{tool.name} has given {len(body):,} bytes; at most {MAX_EARLY_BYTES:,} are "
+                    "kept"
+                )
             ref = await self.store.put(run_prefix, body)
         except BaseException:
             failed = note.model_copy(update={"status": "failed"})
@@ -268,7 +316,9 @@ class NodeRunner:
         return NodeReply(ref=ref, size=len(body), millis=output.millis, usage=output.usage)
 
     async def _idle(self, tool: Tool, work: Work) -> NodeOutput:
-        """Make a call within the time of its tool, if there is a thread for it that nothing else wants."""
+        """Make a call within the time of its tool, if there is a thread for it
+        that nothing else wants.
+        """
         async with asyncio.timeout(tool.timeout) as limit:
             if tool.is_async:
                 return await work(limit)
@@ -280,12 +330,12 @@ class NodeRunner:
     async def recorded_end(
         self, call: NodeCall, path: str, refs: dict[str, str], *, run_prefix: str
     ) -> NodeReply | None:
-        """Return how a node has ended that the run begins now, as far as that is recorded in the run, or in one that it
-        forks. None if nothing is, so that it would be called. Nothing is called for it; what only puts stored outputs
-        together is done.
+        """Return how a node has ended that the run begins now, as far as that is recorded in the
+        run, or in one that it forks. None if nothing is, so that it would be called. Nothing is
+        called for it; what only puts stored outputs together is done.
 
-        Raises UnknownOutcome for a write of which nobody knows whether it was made, BindError, BodyMissing,
-        StoreUnavailable.
+        Raises UnknownOutcome for a write of which nobody knows whether it was made, BindError,
+        BodyMissing, StoreUnavailable.
         """
         context = await self._context(call, path, refs, run_prefix, Attempts(1, 0))
         is_answered = isinstance(call, GateNodeCall) and not call.asks
@@ -314,8 +364,8 @@ class NodeRunner:
     async def advance_alone(
         self, call: ProgramNodeCall, path: str, refs: dict[str, str], *, run_prefix: str
     ) -> NodeReply:
-        """Advance a program as `run` does, but ask nobody whether the program may begin, and leave all calls of
-        the script to the run. Raises what `run` raises.
+        """Advance a program as `run` does, but ask nobody whether the program may begin, and leave
+        all calls of the script to the run. Raises what `run` raises.
         """
         call = call.model_copy(update={"fuse": "off"})
         context = await self._context(call, path, refs, run_prefix, Attempts(1, 0))
@@ -324,8 +374,8 @@ class NodeRunner:
         return await self._advanced(context)
 
     async def _recorded(self, context: NodeContext) -> NodeReply | None:
-        """Return how a call of a program has ended in a run that this one forks, None if that is for its own activity
-        to find out.
+        """Return how a call of a program has ended in a run that this one forks, None if that is
+        for its own activity to find out.
         """
         try:
             tool = self._tool_of(context)
@@ -341,7 +391,9 @@ class NodeRunner:
             return None
 
     async def _recorded_write(self, context: NodeContext, tool: Tool | None) -> NodeReply | None:
-        """Return what a write has returned in a run that this one forks. Raises what `Origins.write` raises."""
+        """Return what a write has returned in a run that this one forks. Raises what
+        `Origins.write` raises.
+        """
         assert isinstance(context.work, ToolCall)
         assert tool is not None
         await context.binder.load(context.unit)
@@ -359,10 +411,14 @@ class NodeRunner:
         """Whether a node's call goes through the ledger of effects."""
         return tool is not None and (tool.effect == "write" or context.spec.approval)
 
-    async def _run(self, context: NodeContext, work: Work, key: str, *, apart: bool = False) -> NodeReply:
-        """Get the node's output, and mark the node as done with it: in its marker if it is short, else before.
+    async def _run(
+        self, context: NodeContext, work: Work, key: str, *, apart: bool = False
+    ) -> NodeReply:
+        """Get the node's output, and mark the node as done with it: in its marker if it
+        is short, else before.
 
-        What must be found without the marker lies `apart`: a script may keep a Ref to it, or a fork find a note of it.
+        What must be found without the marker lies `apart`: a script may keep a Ref to it, or a
+        fork find a note of it.
         """
         epoch, prefix = context.call.epoch, context.run_prefix
         output = await self._within_timeout(context, work)
@@ -394,14 +450,17 @@ class NodeRunner:
         earlier = Marker.read(standing)
         if earlier.epoch == epoch and earlier.reply.ref is not None:
             return earlier.reply
-        # An earlier plan's cancelled call may mark while this one runs: its facts and usage are not those of this call.
+        # An earlier plan's cancelled call may mark while this one runs: its facts and usage are
+        # not those of this call.
         ref = earlier.reply.ref
         if ref is None or digest_in(ref) != digest_of(body):
             ref = await self.store.put(prefix, body)
         return reply.model_copy(update={"ref": ref})
 
     async def _advanced(self, context: NodeContext) -> NodeReply:
-        """Advance a program. It needs no marker: made again, the same advance comes to the same calls."""
+        """Advance a program. It needs no marker: made again, the same advance
+        comes to the same calls.
+        """
         assert isinstance(context.call, ProgramNodeCall)
         bare = context.call.without_inputs()
 
@@ -410,21 +469,29 @@ class NodeRunner:
             return self.run_beside(bare, path, {}, run_prefix=prefix, attempts=attempts, page=page)
 
         async def recorded(page: StoredPlan, path: str) -> NodeReply | None:
-            bare_context = await self._context(bare, path, {}, context.run_prefix, context.attempts, page)
+            bare_context = await self._context(
+                bare, path, {}, context.run_prefix, context.attempts, page
+            )
             return await self._recorded(bare_context)
 
-        output = await self._within_timeout(context, lambda _: self.programs.advance(context, make, recorded))
+        output = await self._within_timeout(
+            context, lambda _: self.programs.advance(context, make, recorded)
+        )
         if output.page is None:
             kept = await self._keep(context, output)
             return kept.model_copy(update={"log": output.log, "tasks": output.tasks})
         attempt = context.attempts.number
-        return NodeReply(more="program", page=output.page, attempt=attempt, log=output.log, tasks=output.tasks)
+        return NodeReply(
+            more="program", page=output.page, attempt=attempt, log=output.log, tasks=output.tasks
+        )
 
     async def _write(self, context: NodeContext, tool: Tool, work: ToolCall) -> NodeReply:
-        """Return what a write returns, or has returned; `sennit.activities.nodes.effect_ledger` says when it is made.
+        """Return what a write returns, or has returned;
+        `sennit.activities.nodes.effect_ledger` says when it is made.
 
-        One that needs approval and has none for these values asks instead, unless the ledger knows that it has begun.
-        One that an earlier script has made in another order asks before it is taken over.
+        One that needs approval and has none for these values asks instead, unless the ledger
+        knows that it has begun. One that an earlier script has made in another order asks
+        before it is taken over.
         """
         await context.binder.load(context.unit)
         arguments = context.arguments(work)
@@ -449,25 +516,32 @@ class NodeRunner:
 
         may_ask = context.spec.approval or self.rules.rules
         ask_first = ask if may_ask else None
-        call = await self._tool_call(context, tool, arguments)  # an error after the intent would leave a doubt
+        # An error after the intent would leave a doubt.
+        call = await self._tool_call(context, tool, arguments)
         make = partial(self._make, context, call, write.marker)
-        reply = await ledger.enter(write, lambda: finish(make()), ask_first, lost=context.attempts.lost)
+        reply = await ledger.enter(
+            write, lambda: finish(make()), ask_first, lost=context.attempts.lost
+        )
         approved = context.approved
         is_changed = approved is not None and approved.args
         if not is_changed or reply.question is not None:
             return reply
         return reply.model_copy(update={"written": write.digest})
 
-    async def _ruled(self, context: NodeContext, write: Write, tool: Tool, work: ToolCall) -> Question | None:
-        """Return what a person is to be asked about a write, with what a rule of the operator has decided in their
-        place. None if the write may be made: it is approved, or it needs no approval and no rule asks for one.
+    async def _ruled(
+        self, context: NodeContext, write: Write, tool: Tool, work: ToolCall
+    ) -> Question | None:
+        """Return what a person is to be asked about a write, with what a rule of the operator has
+        decided in their place. None if the write may be made: it is approved, or it needs no
+        approval and no rule asks for one.
 
-        A rule that refuses counts for what a person has approved, too. What the rules say of these values is decided
-        once for a write, and kept with the run.
+        A rule that refuses counts for what a person has approved, too. What the rules say of these
+        values is decided once for a write, and kept with the run.
         """
         question = await unapproved(context, self.store, tool, work)
         if question is not None and question.digest != write.digest:
-            # What a person has changed does not hold: they are asked about the plan's own values before any rule is.
+            # What a person has changed does not hold: they are asked about the plan's own
+            # values before any rule is.
             return question
         ruling = await self.rulings.of(context, write, tool)
         if ruling.decision == "refuse":
@@ -480,7 +554,9 @@ class NodeRunner:
         return question
 
     async def _make(self, context: NodeContext, work: Work, marker: str) -> NodeReply:
-        """Make a write. One that returns what is not of its type was made: it is marked with what is wrong with it."""
+        """Make a write. One that returns what is not of its type was made: it is marked with
+        what is wrong with it.
+        """
         try:
             return await self._run(context, work, marker)
         except BadOutput as error:
@@ -492,8 +568,17 @@ class NodeRunner:
             return reply
 
     async def _look_up(self, context: NodeContext) -> NodeReply:
-        """Return what a write that was cut off has returned. If an attempt may still be at it, wait for its end."""
-        write = Write(context.idempotency_key, context.unit.path, digest="", text="", seconds=0, idempotent=False)
+        """Return what a write that was cut off has returned. If an attempt may still be
+        at it, wait for its end.
+        """
+        write = Write(
+            context.idempotency_key,
+            context.unit.path,
+            digest="",
+            text="",
+            seconds=0,
+            idempotent=False,
+        )
         ledger = EffectLedger(self.store, context.run_prefix, partial(self._marked, context))
         try:
             reply = await ledger.outcome(write, any_arguments=True)
@@ -501,10 +586,14 @@ class NodeRunner:
             return NodeReply(error=NodeError(type=kind_of(error), message=message_of(error)))
         if reply is not None:
             return reply.model_copy(update={"error": None})  # it was made, whatever it has returned
-        return NodeReply(error=NodeError(type=NOT_WRITTEN, message="it was not begun, or had no effect"))
+        return NodeReply(
+            error=NodeError(type=NOT_WRITTEN, message="it was not begun, or had no effect")
+        )
 
     async def ledger(self, run_prefix: str, call: LedgerCall) -> LedgerReply:
-        """Return what became of all writes that have begun in a run. Safe to repeat. Raises StoreUnavailable."""
+        """Return what became of all writes that have begun in a run. Safe to repeat.
+        Raises StoreUnavailable.
+        """
         del call
         lines = await EffectLedger(self.store, run_prefix, no_outcome).written()
         return LedgerReply(lines=tuple(lines[:MAX_LEDGER_LINES]))
@@ -513,9 +602,12 @@ class NodeRunner:
         """Return what a node's sub-agent is started with, as `bound_subagent` does."""
         return (await self.bound_subagent(run_prefix, call))[0]
 
-    async def bound_subagent(self, run_prefix: str, call: AgentNodeCall) -> tuple[SubagentRequest, str]:
-        """Return what a node's sub-agent is started with, and what its artifacts lie below: outputs that its goal
-        refers to are named in it, and given beside it. Safe to repeat. Raises BindError, BodyMissing, StoreUnavailable.
+    async def bound_subagent(
+        self, run_prefix: str, call: AgentNodeCall
+    ) -> tuple[SubagentRequest, str]:
+        """Return what a node's sub-agent is started with, and what its artifacts lie below: outputs
+        that its goal refers to are named in it, and given beside it. Safe to repeat. Raises
+        BindError, BodyMissing, StoreUnavailable.
         """
         context = await self._context(call, call.nodes[0], call.refs, run_prefix, Attempts(1, 0))
         request = await self._bound(context)
@@ -540,7 +632,13 @@ class NodeRunner:
         return SubagentRequest(request=request)
 
     async def _context(
-        self, call: NodeCall, path: str, refs: Refs, run_prefix: str, attempts: Attempts, page: StoredPlan | None = None
+        self,
+        call: NodeCall,
+        path: str,
+        refs: Refs,
+        run_prefix: str,
+        attempts: Attempts,
+        page: StoredPlan | None = None,
     ) -> NodeContext:
         checked = page
         if checked is None:
@@ -551,11 +649,12 @@ class NodeRunner:
         return NodeContext(checked, unit, call, binder, run_prefix, attempts)
 
     async def _marked(self, context: NodeContext, key: str) -> NodeReply | None:
-        """Return what a marker says; one that cannot be read, or whose body is gone, is taken back. It is read twice
-        before: it may have an output, and be damaged only on its way, or be another one by now.
+        """Return what a marker says; one that cannot be read, or whose body is gone, is taken
+        back. It is read twice before: it may have an output, and be damaged only on its way, or
+        be another one by now.
 
-        An outcome of an earlier plan is paid for already, and this plan may ask for other facts of it. A request for
-        nodes counts only in the plan that it was made in.
+        An outcome of an earlier plan is paid for already, and this plan may ask for other facts of
+        it. A request for nodes counts only in the plan that it was made in.
         """
         prefix = context.run_prefix
         doubted = b""
@@ -584,8 +683,8 @@ class NodeRunner:
         return fresh.model_copy(update={"attempt": 0, "usage": NO_USAGE})
 
     async def _within_timeout(self, context: NodeContext, work: Work) -> NodeOutput:
-        """Return the node's output, and when the work on it began and ended. The time of the artifact store is not the
-        node's.
+        """Return the node's output, and when the work on it began and ended. The time of the
+        artifact store is not the node's.
         """
         limit = asyncio.timeout(context.seconds)
         try:
@@ -603,8 +702,8 @@ class NodeRunner:
             raise NodeTimeout(problem) from None
 
     async def _ready(self, context: NodeContext, tool: Tool | None) -> Work:
-        """Return what gets the node's output, by its kind, with its inputs loaded. Raises BindError, BodyMissing,
-        StoreUnavailable.
+        """Return what gets the node's output, by its kind, with its inputs loaded. Raises
+        BindError, BodyMissing, StoreUnavailable.
         """
         node, work, call = context.node, context.work, context.call
         if work is not None:
@@ -631,13 +730,17 @@ class NodeRunner:
 
         return gathered
 
-    async def _tool_call(self, context: NodeContext, tool: Tool, arguments: dict[str, Any], *, node: str = "") -> Work:
-        """Return the call of a tool, which reads nothing from the store any more. It is told that it is of a `node`,
-        which is that of the context unless something else is given.
+    async def _tool_call(
+        self, context: NodeContext, tool: Tool, arguments: dict[str, Any], *, node: str = ""
+    ) -> Work:
+        """Return the call of a tool, which reads nothing from the store any more. It is told that
+        it is of a `node`, which is that of the context unless something else is given.
         """
         agents_above = 0
         if tool.asks_agents:
-            run_context = await self.library.run_context(context.run_prefix, context.checked.run_context)
+            run_context = await self.library.run_context(
+                context.run_prefix, context.checked.run_context
+            )
             agents_above = run_context.agents_above
         warnings: list[str] = []
         spending = Spending(context.attempts)
@@ -662,7 +765,9 @@ class NodeRunner:
         async def call(limit: asyncio.Timeout) -> NodeOutput:
             context.attempts.call_anew()
             with self.timings.measure(tool.name, tool.version) as took:
-                output = await tool.call(arguments, tool_context, limit, isolated=context.attempts.lost)
+                output = await tool.call(
+                    arguments, tool_context, limit, isolated=context.attempts.lost
+                )
             shown = tuple(one_line(redact(text), MAX_WARNING_CHARACTERS) for text in warnings)
             return NodeOutput(output, usage=spending.total, warnings=shown, millis=took.millis)
 
@@ -681,7 +786,9 @@ def _write_marker(context: NodeContext) -> str:
     return digest_of(context.idempotency_key.encode())
 
 
-def _content_key(context: NodeContext, refs: dict[str, str], tool: Tool | None, generation: int) -> str:
+def _content_key(
+    context: NodeContext, refs: dict[str, str], tool: Tool | None, generation: int
+) -> str:
     unit = context.unit
     if generation != unit.generation:
         unit = replace(unit, generation=generation)

@@ -1,8 +1,8 @@
 """The time by which a run goes: that of the Temporal server, on every worker.
 
-The clocks of two machines differ. So a worker takes from the server when its activity has started, and adds only how
-long it has worked on it since, by a clock that nobody sets: what it tells the run fits the run's own time, and what two
-workers write into the store can be compared.
+The clocks of two machines differ. So a worker takes from the server when its activity has started,
+and adds only how long it has worked on it since, by a clock that nobody sets: what it tells the run
+fits the run's own time, and what two workers write into the store can be compared.
 """
 
 import time
@@ -28,7 +28,8 @@ def by_server_time() -> Iterator[None]:
 
 
 def seconds_now() -> float:
-    """Return the seconds of the Unix clock by the server's time; outside of an activity, by the clock of this machine.
+    """Return the seconds of the Unix clock by the server's time; outside of an activity, by the
+    clock of this machine.
 
     It is behind the server by as long as the worker took to receive the activity.
     """

@@ -1,7 +1,8 @@
-"""The short calls that an advance of a program makes itself, beside each other, instead of handing them over.
+"""The short calls that an advance of a program makes itself, beside each other,
+instead of handing them over.
 
-Each call leaves its marker, as in a group, so that the successor of a killed worker makes only the rest. Which calls
-these are `sennit.workflows.plan.fusion.rules` says.
+Each call leaves its marker, as in a group, so that the successor of a killed worker makes only the
+rest. Which calls these are `sennit.workflows.plan.fusion.rules` says.
 """
 
 import asyncio
@@ -26,9 +27,13 @@ from sennit.workflows.plan.limits import MAX_ADVANCE_CALLS
 
 MakeCall = Callable[[StoredPlan, str], Coroutine[Any, Any, NodeReply]]
 Recorded = Callable[[StoredPlan, str], Coroutine[Any, Any, NodeReply | None]]
-"""Returns how a call of a page has ended in the runs that are forked, None if nothing is recorded of it."""
+"""Returns how a call of a page has ended in the runs that are forked, None if
+nothing is recorded of it.
+"""
 ADVANCE_SECONDS, BESIDE_LONG_SECONDS = 10.0, 0.5
-"""After which an advance hands over; the second, while the script also waits for a call that is an activity."""
+"""After which an advance hands over; the second, while the script also waits for a
+call that is an activity.
+"""
 GRACE_SECONDS = 1.0
 """For which an advance that hands over waits for calls in flight."""
 
@@ -37,18 +42,20 @@ class ProgramRunner(Protocol):
     """Advances programs."""
 
     async def advance(self, context: NodeContext, make: MakeCall, recorded: Recorded) -> NodeOutput:
-        """Return what the program has returned, or the calls that it waits for. Short ones it may `make`; how others
-        have ended in the runs that are forked is `recorded`.
+        """Return what the program has returned, or the calls that it waits for. Short ones it may
+        `make`; how others have ended in the runs that are forked is `recorded`.
         """
 
 
 class AdvanceAlone(Exception):
-    """An advance makes short calls itself, and so not behind another call, whose end would wait for theirs."""
+    """An advance makes short calls itself, and so not behind another call, whose end
+    would wait for theirs.
+    """
 
 
 class Bounds:
-    """What one advance may do itself. `last` is when the last call ended: what is told later ended later, whatever the
-    clocks say.
+    """What one advance may do itself. `last` is when the last call ended: what is told later ended
+    later, whatever the clocks say.
     """
 
     def __init__(self, call: ProgramNodeCall) -> None:
@@ -66,7 +73,9 @@ class Bounds:
 
 
 class ShortCalls:
-    """The calls of one advance: `specs` has what they are, and `ends` how they ended, in order, with when."""
+    """The calls of one advance: `specs` has what they are, and `ends` how they
+    ended, in order, with when.
+    """
 
     def __init__(self, make: MakeCall, queue: str, bounds: Bounds) -> None:
         self._make = make
@@ -78,11 +87,16 @@ class ShortCalls:
         self._wake = asyncio.Event()
         self.specs: dict[str, NodeSpec] = {}
         self.ends: dict[str, NodeReply] = {}
-        self.moved: dict[str, bool] = {}  # those that are told later than they ended by their markers
+        # Those that are told later than they ended by their markers.
+        self.moved: dict[str, bool] = {}
         self.has_others = False
-        """Whether the script has made a call that its advance does not make: to be handed over at once."""
+        """Whether the script has made a call that its advance does not make: to
+        be handed over at once.
+        """
         self._is_full = False
-        """Whether the advance has made as many calls as it may. Nothing longer waits then for those in flight."""
+        """Whether the advance has made as many calls as it may. Nothing longer waits
+        then for those in flight.
+        """
 
     def makes(self, spec: NodeSpec) -> bool:
         """Whether the advance makes this call."""
@@ -115,7 +129,8 @@ class ShortCalls:
         seat = self.bounds.batches.seat()
 
         async def work() -> NodeReply:
-            # The call itself is made here, so that nothing of it is left if it is cut off before it begins.
+            # The call itself is made here, so that nothing of it is left if it is
+            # cut off before it begins.
             return await seat.run(self._make(checked, name))
 
         def end(_: object) -> None:
@@ -132,8 +147,8 @@ class ShortCalls:
         self._wake.set()
 
     async def next(self, waits: Sequence[str]) -> list[str]:
-        """Return what has ended of that for which the script `waits`, as soon as something has; nothing if the advance
-        is to hand over.
+        """Return what has ended of that for which the script `waits`, as soon as something has;
+        nothing if the advance is to hand over.
         """
         is_beside = any(name not in self.specs for name in waits)
         seconds = BESIDE_LONG_SECONDS if is_beside else ADVANCE_SECONDS

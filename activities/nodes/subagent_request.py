@@ -1,4 +1,6 @@
-"""What a sub-agent is started with: its goal with its values, its tools, and what it takes over from the run."""
+"""What a sub-agent is started with: its goal with its values, its tools, and what it
+takes over from the run.
+"""
 
 from typing import Any
 
@@ -9,9 +11,11 @@ from sennit.activities.storage.run_context import ArtifactReader
 from sennit.workflows.plan.language.nodes import AgentCall
 
 
-async def subagent_request(library: ArtifactReader, context: NodeContext, agent: AgentCall) -> dict[str, Any]:
-    """Return the fields of the request with which the sub-agent of a node is started. The outputs that it reads are
-    loaded already.
+async def subagent_request(
+    library: ArtifactReader, context: NodeContext, agent: AgentCall
+) -> dict[str, Any]:
+    """Return the fields of the request with which the sub-agent of a node is started. The outputs
+    that it reads are loaded already.
 
     Raises WorkspaceRefused, BindError, BodyMissing, StoreUnavailable.
     """

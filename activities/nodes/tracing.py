@@ -1,7 +1,8 @@
 """What a trace tells of nodes, their attempts and model calls. Without a recorder nothing is told.
 
-The id of a span follows from what the span is of, never from chance. So a node that is told of twice, because a worker
-was lost between its end and the server's word on it, is the same span; and who reads its output can link to it.
+The id of a span follows from what the span is of, never from chance. So a node that is told of
+twice, because a worker was lost between its end and the server's word on it, is the same span; and
+who reads its output can link to it.
 """
 
 import json
@@ -19,7 +20,13 @@ from sennit.activities.nodes.attempts import Attempts
 from sennit.activities.nodes.binding import parse_unit
 from sennit.activities.nodes.context import NodeContext
 from sennit.activities.nodes.error_mapping import kind_of, message_of, retryable
-from sennit.activities.providers.model import Message, ModelReply, ModelRequest, ProviderError, ToolRequest
+from sennit.activities.providers.model import (
+    Message,
+    ModelReply,
+    ModelRequest,
+    ProviderError,
+    ToolRequest,
+)
 from sennit.activities.toolbox.redaction import mask
 from sennit.workflows.messages.contracts import GROUP, NodeReply
 from sennit.workflows.messages.node_calls import ProgramNodeCall
@@ -33,8 +40,9 @@ _REASONS = {"end": "stop", "tools": "tool_calls", "length": "length", "pause": "
 
 @dataclass(slots=True)
 class Span:
-    """One span of a run, told when it has ended. `id`, `parent` and `links` are 16 hexadecimal digits each, times are
-    nanoseconds since 1970. `calls` counts the model calls in it. A recorder may keep fewer links, and then says so.
+    """One span of a run, told when it has ended. `id`, `parent` and `links` are 16 hexadecimal
+    digits each, times are nanoseconds since 1970. `calls` counts the model calls in it. A recorder
+    may keep fewer links, and then says so.
     """
 
     run: str
@@ -51,7 +59,9 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What an attempt is of: the path of its node, what the id of the node's span is made of, and the span's name."""
+    """What an attempt is of: the path of its node, what the id of the node's span is made
+    of, and the span's name.
+    """
 
     path: str
     key: str
@@ -83,7 +93,8 @@ def use(recorder: Recorder | None) -> None:
 
 
 def span_id(run: str, place: str = "") -> str:
-    """Return the id of the span of a node, by its path with generation; without one that of the run itself.
+    """Return the id of the span of a node, by its path with generation; without one
+    that of the run itself.
 
     The name of a sub-agent's artifacts ends with the id of its node above.
     """
@@ -91,9 +102,11 @@ def span_id(run: str, place: str = "") -> str:
 
 
 @contextmanager
-def node(context: NodeContext, path: str, refs: Mapping[str, str]) -> Iterator[Callable[[NodeReply], None]]:
-    """Tell of an attempt at a node, and of the node itself if it has come to its end with this one. What is yielded is
-    to be told the reply.
+def node(
+    context: NodeContext, path: str, refs: Mapping[str, str]
+) -> Iterator[Callable[[NodeReply], None]]:
+    """Tell of an attempt at a node, and of the node itself if it has come to its end with this one.
+    What is yielded is to be told the reply.
     """
     if _recorder is None:
         yield lambda _: None
@@ -119,17 +132,20 @@ def node(context: NodeContext, path: str, refs: Mapping[str, str]) -> Iterator[C
         name = f"execute_tool {work.tool}"
         about |= {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": work.tool}
     shown = spec.call_site or place  # people know a program's call by its function and line
-    if isinstance(call, ProgramNodeCall) and call.session:  # a further advance of a program is a span of its own
+    # A further advance of a program is a span of its own.
+    if isinstance(call, ProgramNodeCall) and call.session:
         place = f"{place}.{call.session}"
         shown = f"{shown}.advance"
     span_place = Place(path, place, shown)
-    with _attempt(_recorder, call.run, span_place, name, context.attempts, about, tuple(links)) as record:
+    with _attempt(
+        _recorder, call.run, span_place, name, context.attempts, about, tuple(links)
+    ) as record:
         yield record
 
 
 def _makers(context: NodeContext, refs: Mapping[str, str]) -> list[str]:
-    """Return these nodes, and in the place of the plan's joins their inputs: joins have no spans. Nor has a map whose
-    value is that of its items.
+    """Return these nodes, and in the place of the plan's joins their inputs: joins have no spans.
+    Nor has a map whose value is that of its items.
     """
     names = list(refs)
     makers: list[str] = []
@@ -181,7 +197,8 @@ def _attempt(
     whole = Span(run, span_id(run, place.key), span_id(run), place.shown, begun)
     whole.attributes = dict(about)
     whole.links = links
-    key = f"{info.workflow_run_id}/{info.activity_id}/{info.scheduled_time}/{place.path}/{info.attempt}"
+    key = f"{info.workflow_run_id}/{info.activity_id}/{info.scheduled_time}"
+    key = f"{key}/{place.path}/{info.attempt}"
     attributes = {**about, "sennit.attempt": attempts.number}
     this = Span(run, span_id(run, key), whole.id, name, now, attributes=attributes)
     ended = True
@@ -212,7 +229,9 @@ def _attempt(
 
 
 def _is_final(error: BaseException, attempts: Attempts, *, alone: bool) -> bool:
-    """Whether a node has failed for good. What was done beside another node is tried again, alone."""
+    """Whether a node has failed for good. What was done beside another node
+    is tried again, alone.
+    """
     info = activity.info()
     if not alone:
         return info.activity_type == GROUP.name and not retryable(error)
@@ -228,8 +247,8 @@ def _is_final(error: BaseException, attempts: Attempts, *, alone: bool) -> bool:
 
 @contextmanager
 def model_call(request: ModelRequest) -> Iterator[Callable[[ModelReply], None]]:
-    """Tell of one call of a model, by OpenTelemetry's conventions for generative AI. What is yielded is to be told the
-    reply.
+    """Tell of one call of a model, by OpenTelemetry's conventions for generative AI. What is
+    yielded is to be told the reply.
     """
     recorder, above = _recorder, _current.get()
     if recorder is None or above is None:
@@ -244,7 +263,8 @@ def model_call(request: ModelRequest) -> Iterator[Callable[[ModelReply], None]]:
     span.attributes = {
         "gen_ai.operation.name": "chat",
         "gen_ai.provider.name": provider,
-        "gen_ai.system": provider,  # what it was called until 2025: not every reader knows the other
+        # What it was called until 2025: not every reader knows the other.
+        "gen_ai.system": provider,
         "gen_ai.request.model": model or provider,
         "gen_ai.output.type": output_type,
         "sennit.role": request.role,
@@ -279,7 +299,9 @@ def model_call(request: ModelRequest) -> Iterator[Callable[[ModelReply], None]]:
         if recorder.contents:
             message = Message("assistant", reply.text or str(reply.output), reply.calls)
             said = _content(message)
-            span.attributes["gen_ai.output.messages"] = json.dumps([{**said, "finish_reason": reason}])
+            span.attributes["gen_ai.output.messages"] = json.dumps(
+                [{**said, "finish_reason": reason}]
+            )
 
     try:
         yield record

@@ -1,4 +1,6 @@
-"""One advance of a program: feed what has ended, run the script until it waits, and put its calls on a page."""
+"""One advance of a program: feed what has ended, run the script until it waits, and
+put its calls on a page.
+"""
 
 import asyncio
 import re
@@ -72,7 +74,10 @@ from sennit.workflows.plan.programs.vocabulary import ROLES
 _FAILED = ("failed", "cancelled")
 _NOTHING_ENDS = "the script waits for nothing that can end"
 _OTHER_CALLS = "run again over what is recorded, the script makes other calls than it made"
-_OLDER = "the program began under an earlier version of Sennit, whose scripts this one cannot go on with: edit the run"
+_OLDER = (
+    "the program began under an earlier version of Sennit, whose scripts this one cannot go on "
+    "with: edit the run"
+)
 
 
 Backlog = Callable[[str], Awaitable[int | None]]
@@ -98,11 +103,12 @@ class Programs:
     ) -> NodeOutput:
         """Return what the program has returned, or the calls that it waits for.
 
-        While it waits for nothing but short calls, it may `make` these here and go on. If it ends then, that is the end
-        of the next advance: this one has made the calls before. In a fork it hands over how calls have ended that are
-        `recorded` in the runs that are forked, so that the next advance tells them in the order that they had there.
-        Nothing is kept of an advance that fails: the same one may be made again with other results. Raises CallFailed,
-        ProgramFailed, InterpreterCrashed, AdvanceAlone, BindError, BodyMissing, StoreUnavailable.
+        While it waits for nothing but short calls, it may `make` these here and go on. If it ends
+        then, that is the end of the next advance: this one has made the calls before. In a fork it
+        hands over how calls have ended that are `recorded` in the runs that are forked, so that the
+        next advance tells them in the order that they had there. Nothing is kept of an advance that
+        fails: the same one may be made again with other results. Raises CallFailed, ProgramFailed,
+        InterpreterCrashed, AdvanceAlone, BindError, BodyMissing, StoreUnavailable.
         """
         node = context.node
         call = context.call
@@ -152,7 +158,9 @@ class Programs:
     async def _loads(
         self, script: str, run_context: RunContext, running: Mapping[str, int]
     ) -> dict[str, dict[str, int | None]]:
-        """Return the calls that run and wait for the models of each role, for a script that asks for it."""
+        """Return the calls that run and wait for the models of each role, for a
+        script that asks for it.
+        """
         loads: dict[str, dict[str, int | None]] = {}
         if not _ASKS_FOR_LOAD.search(script):
             return loads
@@ -206,7 +214,9 @@ class Programs:
 
         # The run is handed the other calls, with where the script waits.
         assert progress.snapshot is not None
-        snapshot = await keep(session, progress.snapshot, self.library, prefix, advance.around.bodies)
+        snapshot = await keep(
+            session, progress.snapshot, self.library, prefix, advance.around.bodies
+        )
         handover = handed_over(words, waited)
         handover.ends = taken
         handover.end = end
@@ -227,16 +237,17 @@ class Programs:
         calls: ShortCalls,
         log: list[str],
     ) -> tuple[Advance, NodeReply | None]:
-        """Make short calls, and tell the script how they end, as long as it waits for nothing else. Return where it
-        waits then, with what it has logged until then in `log`. If it has come to its end, return where it waited
-        before, and that.
+        """Make short calls, and tell the script how they end, as long as it waits for nothing else.
+        Return where it waits then, with what it has logged until then in `log`. If it has come to
+        its end, return where it waited before, and that.
         """
         context = advance.context
         prefix = context.run_prefix
         begun = 0
         given_up = 0
         while progress.snapshot is not None:
-            # Begin the calls that the script has made since, and wait until one for which it waits has ended.
+            # Begin the calls that the script has made since, and wait until one for
+            # which it waits has ended.
             page = advance.part(words, words.nodes[begun:])
             calls.begin(page)
             calls.give_up(words.given_up[given_up:])
@@ -246,7 +257,8 @@ class Programs:
             if not names:
                 break
 
-            # Tell the script. It may turn out that it is to be told by the next advance, with all else.
+            # Tell the script. It may turn out that it is to be told by the next
+            # advance, with all else.
             before = words.session.standing()
             known = words.standing()
             ended = await self._called(context, words.session, calls, names)
@@ -299,7 +311,9 @@ class Programs:
         return await self._ended(prefix, session, _by_time(ends))
 
     async def _note_failures(self, prefix: str, session: Session, ends: Mapping[int, Fed]) -> None:
-        """Note which calls have failed of those of which the script is told now, and which have not."""
+        """Note which calls have failed of those of which the script is told
+        now, and which have not.
+        """
         failed: list[OpenCall] = []
         succeeded: list[OpenCall] = []
         for number, end in ends.items():
@@ -310,7 +324,8 @@ class Programs:
         await note_failures(self.library, prefix, session, failed, succeeded)
 
     async def _wait(self, words: Words, progress: Advance) -> None:
-        """Note what a script waits for, and what it waits for no longer, and claim the writes that it has called.
+        """Note what a script waits for, and what it waits for no longer, and claim the
+        writes that it has called.
 
         Raises ProgramFailed if it waits for nothing.
         """
@@ -337,9 +352,17 @@ class Programs:
         return await whole_of(self.library, prefix, progress.value)
 
     async def _end(
-        self, context: NodeContext, words: Words, progress: Advance, log: tuple[str, ...], *, since: int
+        self,
+        context: NodeContext,
+        words: Words,
+        progress: Advance,
+        log: tuple[str, ...],
+        *,
+        since: int,
     ) -> NodeReply:
-        """Return how a script has ended behind calls that its advance has made: with the news of tasks `since`."""
+        """Return how a script has ended behind calls that its advance has made: with the
+        news of tasks `since`.
+        """
         prefix = context.run_prefix
         wanted, inline = context.wanted
         try:
@@ -351,7 +374,9 @@ class Programs:
         news = tuple(words.news[since:])
         return reply.model_copy(update={"at": progress.clock, "log": log, "tasks": news})
 
-    async def _session(self, context: NodeContext, node: ProgramNode, begun: Session | None) -> Session:
+    async def _session(
+        self, context: NodeContext, node: ProgramNode, begun: Session | None
+    ) -> Session:
         """Return where the program stands, ready for this advance."""
         prefix = context.run_prefix
         name = context.unit.id
@@ -418,12 +443,14 @@ class Programs:
             snapshot = snapshot_of(session)
         return await self._told(prefix, words, snapshot, ends)
 
-    async def _told(self, prefix: str, words: Words, snapshot: Snapshot, ends: dict[int, Fed]) -> Advance:
+    async def _told(
+        self, prefix: str, words: Words, snapshot: Snapshot, ends: dict[int, Fed]
+    ) -> Advance:
         """Tell a script how calls have ended.
 
-        A failure that ends the script, because nothing in it catches that, is held back as long as its tasks can go on
-        without it. It is told, with others like it, by an advance that waits for nothing else; and before an end by
-        which the script would end, or give up that call.
+        A failure that ends the script, because nothing in it catches that, is held back as long as
+        its tasks can go on without it. It is told, with others like it, by an advance that waits
+        for nothing else; and before an end by which the script would end, or give up that call.
         """
         session = words.session
         before = session.standing()
@@ -469,10 +496,14 @@ class Programs:
         session.held = [*session.held, *held]
         return progress
 
-    async def _advanced(self, prefix: str, words: Words, snapshot: Snapshot, told: dict[int, Fed]) -> Advance:
+    async def _advanced(
+        self, prefix: str, words: Words, snapshot: Snapshot, told: dict[int, Fed]
+    ) -> Advance:
         ended = await self._ended(prefix, words.session, told)
         await words.order.hear()
-        return await self._resume(prefix, words.session, snapshot, ended, words, words.session.since)
+        return await self._resume(
+            prefix, words.session, snapshot, ended, words, words.session.since
+        )
 
     def _may_be_held(self, progress: Advance, words: Words) -> bool:
         """Whether a script has failed by the failure of a call, while tasks of it ran."""
@@ -490,9 +521,17 @@ class Programs:
         words: Words,
         since: int = 0,
     ) -> Advance:
-        """Go on from where a session waits. Raises ProgramFailed, InterpreterCrashed, BodyMissing, StoreUnavailable."""
+        """Go on from where a session waits. Raises ProgramFailed, InterpreterCrashed,
+        BodyMissing, StoreUnavailable.
+        """
         is_trusted = words.around.is_trusted
-        resume = partial(self.interpreter.resume, ended=ended, answer=words.answer, since=since, is_trusted=is_trusted)
+        resume = partial(
+            self.interpreter.resume,
+            ended=ended,
+            answer=words.answer,
+            since=since,
+            is_trusted=is_trusted,
+        )
         try:
             try:
                 return await resume(snapshot)
@@ -505,7 +544,9 @@ class Programs:
                 raise OtherPython(began, PYTHON) from error
             raise ProgramFailed(_OTHER_CALLS) from error
 
-    async def _whole(self, prefix: str, session: Session, snapshot: Snapshot, around: Surroundings) -> Snapshot:
+    async def _whole(
+        self, prefix: str, session: Session, snapshot: Snapshot, around: Surroundings
+    ) -> Snapshot:
         """Return a snapshot with all that it takes to go on from it in any process."""
         first = await load(self.library, prefix, session.first)
         arguments = unpacked(first.arguments)
@@ -527,11 +568,17 @@ class Programs:
         session.arguments = {}
         runs = session.runs or [(0, words.around.run)]
         is_trusted = words.around.is_trusted
-        start = partial(self.interpreter.start, runs=runs, clock=session.clock, is_trusted=is_trusted)
-        return await start(words.around.script, session.function, arguments, words.answer, session.key)
+        start = partial(
+            self.interpreter.start, runs=runs, clock=session.clock, is_trusted=is_trusted
+        )
+        return await start(
+            words.around.script, session.function, arguments, words.answer, session.key
+        )
 
     async def _ended(self, prefix: str, session: Session, ends: dict[int, Fed]) -> dict[int, Ended]:
-        """Return what the script is told of calls that have ended, in order, and note it in the session."""
+        """Return what the script is told of calls that have ended, in order, and
+        note it in the session.
+        """
         reads = [self._output(prefix, end) for end in ends.values()]
         outputs = await asyncio.gather(*reads)
         ended = dict[int, Ended]()
@@ -548,15 +595,17 @@ class Programs:
         return ended
 
     async def _output(self, prefix: str, end: Fed) -> tuple[int, Any]:
-        """Return the size of what a call has returned, and the value: 0 and None for a call that has failed."""
+        """Return the size of what a call has returned, and the value: 0 and None for
+        a call that has failed.
+        """
         if not end.ref:
             return 0, None
         return await self.library.sized(prefix, end.ref)
 
 
 def _by_time(ends: Mapping[int, Fed]) -> dict[int, Fed]:
-    """Return ends in the order in which a script is told of them: by their times, and by their calls where these are
-    equal.
+    """Return ends in the order in which a script is told of them: by their times, and by their
+    calls where these are equal.
     """
 
     def time_and_call(entry: tuple[int, Fed]) -> tuple[int, int]:
@@ -567,15 +616,17 @@ def _by_time(ends: Mapping[int, Fed]) -> dict[int, Fed]:
 
 
 def _needs_to_know(progress: Advance, held: Sequence[int]) -> bool:
-    """Whether a script has ended, or has given up a call, without having been told that the call had failed before."""
+    """Whether a script has ended, or has given up a call, without having been told that the
+    call had failed before.
+    """
     if progress.snapshot is None:
         return bool(held)
     return any(number not in progress.waits for number in held)
 
 
 def _nothing_unwritten(words: Words, progress: Advance) -> None:
-    """Raise ProgramFailed if the script has ended with writes that never start: it has begun them since it last waited,
-    or has not even done that.
+    """Raise ProgramFailed if the script has ended with writes that never start: it has begun them
+    since it last waited, or has not even done that.
     """
     around = words.around
 
@@ -595,7 +646,9 @@ def _nothing_unwritten(words: Words, progress: Advance) -> None:
             lost.append(call_site)
     if lost:
         places = ", ".join(lost[:3])
-        raise ProgramFailed(f"the script ended and never awaited {places}: nothing was written. Await every write")
+        raise ProgramFailed(
+            f"the script ended and never awaited {places}: nothing was written. Await every write"
+        )
 
 
 def failure_of(error: ScriptError, session: Session, script: str) -> ProgramFailed:

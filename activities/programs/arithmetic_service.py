@@ -1,4 +1,5 @@
-"""What the processes do that calculate: they take one operation after the other, and bound the value of each.
+"""What the processes do that calculate: they take one operation after the other, and
+bound the value of each.
 
 Standard library only. No text is evaluated: an operation is one of a table, by its name.
 """
@@ -27,7 +28,9 @@ def prepare() -> None:
 
 
 def answer(request: bytes) -> Answer:
-    """Calculate the steps of a request, and say the value or the name of the reason why there is none."""
+    """Calculate the steps of a request, and say the value or the name of the
+    reason why there is none.
+    """
     said: dict[str, Any]
     try:
         said = {"value": value_of(json.loads(request))}
@@ -43,9 +46,11 @@ def answer(request: bytes) -> Answer:
 
 
 def value_of(request: Mapping[str, Any]) -> Number | bool:
-    """Return the value of the last step, or whether the `sides`, each the place of a step, compare as the `signs` say.
+    """Return the value of the last step, or whether the `sides`, each the place of a step,
+    compare as the `signs` say.
 
-    A step is an operation and its operands: numbers for `number`, else the places of steps before it.
+    A step is an operation and its operands: numbers for `number`, else the
+    places of steps before it.
     """
     values = list[Number]()
     for operation, operands in request["steps"]:
@@ -80,7 +85,9 @@ def is_bounded(value: Number) -> bool:
 
 
 def _shown(value: Number) -> Number:
-    """Return a value with 12 significant digits, and no zero with a sign; a whole number is exact."""
+    """Return a value with 12 significant digits, and no zero with a sign; a
+    whole number is exact.
+    """
     if not isinstance(value, float):
         return value
     return float(f"{value:.12g}") + 0.0

@@ -1,4 +1,6 @@
-"""`calculate`: arithmetic over an allow-list of syntax, every number bounded, in a process that can only compute."""
+"""`calculate`: arithmetic over an allow-list of syntax, every number bounded, in a process
+that can only compute.
+"""
 
 import ast
 import json
@@ -10,7 +12,11 @@ from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from sennit.activities.limits import MAX_CALCULATION_BYTES, MAX_CALCULATOR_BYTES, MAX_EXPRESSION_LEVELS
+from sennit.activities.limits import (
+    MAX_CALCULATION_BYTES,
+    MAX_CALCULATOR_BYTES,
+    MAX_EXPRESSION_LEVELS,
+)
 from sennit.activities.programs.arithmetic_service import is_bounded
 from sennit.activities.programs.checkouts import InterpreterCrashed
 from sennit.activities.programs.computing_pool import ComputingPool
@@ -23,12 +29,15 @@ _MODULE: Final = "sennit.activities.programs.arithmetic_service"
 _SECONDS: Final = 4
 """Of processor time, within the 5 s that a call may take."""
 
-_ASCII: Final = str.maketrans({"\N{MULTIPLICATION SIGN}": "*", "\N{DIVISION SIGN}": "/", "\N{MINUS SIGN}": "-"})
+_ASCII: Final = str.maketrans(
+    {"\N{MULTIPLICATION SIGN}": "*", "\N{DIVISION SIGN}": "/", "\N{MINUS SIGN}": "-"}
+)
 _ALLOWED: Final = re.compile(r"[A-Za-z0-9_.,+\-*/%()\[\]<>=! \t\n]*\Z")
 _NUMBER: Final = re.compile(r"(?<![\w.])[\d.][\w.]*")
 _DECIMAL: Final = re.compile(r"(?:\d[\d_]*(?:\.\d*)?|\.\d+)(?:[eE]\d*)?\Z")
 _OPERATORS: Final[Mapping[type[ast.operator], str]] = {
-    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%",
+    ast.Pow: "**",
 }  # fmt: skip
 _SIGNS: Final[Mapping[type[ast.unaryop], str]] = {ast.UAdd: "plus", ast.USub: "minus"}
 _COMPARISONS: Final[Mapping[type[ast.cmpop], str]] = {
@@ -50,7 +59,9 @@ _FAILURES: Final = {
 }
 _DIGITS: Final = "digits"
 _BAD_DIGITS: Final = "round takes a whole number of digits from -50 to 50"
-_POOL: Final = ComputingPool("calculates", Service(_MODULE, MAX_CALCULATOR_BYTES, _SECONDS, MAX_CALCULATION_BYTES))
+_POOL: Final = ComputingPool(
+    "calculates", Service(_MODULE, MAX_CALCULATOR_BYTES, _SECONDS, MAX_CALCULATION_BYTES)
+)
 """Of this worker; its processes start with the first calculation."""
 
 
@@ -59,11 +70,15 @@ class CalculateArguments(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    expression: Annotated[str, Field(min_length=1, max_length=1000, description="Such as (6650 - 6400) / 6400 * 100")]
+    expression: Annotated[
+        str, Field(min_length=1, max_length=1000, description="Such as (6650 - 6400) / 6400 * 100")
+    ]
 
 
 class Calculation(BaseModel):
-    """The expression and its value: an integer, a number of 12 significant digits, or a truth value."""
+    """The expression and its value: an integer, a number of 12 significant
+    digits, or a truth value.
+    """
 
     expression: str
     value: bool | int | float
@@ -71,8 +86,9 @@ class Calculation(BaseModel):
 
 @tool(effect="pure", timeout="5s", typical="5ms")
 def calculate(args: CalculateArguments) -> Calculation:
-    """Calculate an arithmetic expression of numbers, + - * / // % **, parentheses, pi, e, one comparison, and
-    abs min max round sqrt sum mean floor ceil log log10 exp (min, max, sum and mean take numbers or a [list]).
+    """Calculate an arithmetic expression of numbers, + - * / // % **, parentheses, pi, e, one
+    comparison, and abs min max round sqrt sum mean floor ceil log log10 exp (min, max, sum and mean
+    take numbers or a [list]).
 
     Integers stay exact up to 1,000 digits; other values have 12 significant digits.
     """
@@ -82,8 +98,8 @@ def calculate(args: CalculateArguments) -> Calculation:
 def evaluate(expression: str) -> int | float | bool:
     """Return the value of `expression`. Not to be called in an event loop.
 
-    Raises ExpressionRefused for syntax outside the allow-list, CalculationFailed for values outside the bounds; it is
-    retryable if something has ended the process that calculates.
+    Raises ExpressionRefused for syntax outside the allow-list, CalculationFailed for values outside
+    the bounds; it is retryable if something has ended the process that calculates.
     """
     body = _parse(expression.translate(_ASCII).strip())
     request = json.dumps(_calculation(body)).encode()
@@ -110,8 +126,8 @@ class _Failure:
 
 
 def _value_of(answer: Any) -> int | float | bool | _Failure:
-    """Return the value in an answer, or why there is none. Raises NoAnswer: the worker believes no value that is none,
-    and no failure that it does not know.
+    """Return the value in an answer, or why there is none. Raises NoAnswer: the worker believes no
+    value that is none, and no failure that it does not know.
     """
     match answer:
         case {"value": bool() | int() | float() as value} if is_bounded(value):
@@ -128,7 +144,9 @@ def _parse(expression: str) -> ast.expr:
             raise ExpressionRefused(f"{character!r} is not allowed in arithmetic{hint}")
     for number in _NUMBER.findall(expression):
         if not _DECIMAL.match(number):
-            raise ExpressionRefused(f"{number[:40]!r} is not a decimal number; write numbers without units")
+            raise ExpressionRefused(
+                f"{number[:40]!r} is not a decimal number; write numbers without units"
+            )
     try:
         with PARSER:
             return ast.parse(expression, mode="eval").body
@@ -148,7 +166,9 @@ class _Operation:
 
 @dataclass(slots=True)
 class _Planned:
-    """A part of an expression that becomes a step, and the places of its operands in the list of such parts."""
+    """A part of an expression that becomes a step, and the places of its operands in
+    the list of such parts.
+    """
 
     node: ast.expr
     depth: int
@@ -157,7 +177,8 @@ class _Planned:
 
 
 def _calculation(body: ast.expr) -> dict[str, Any]:
-    """Return an expression as steps, one operation each; the operands of a step are steps before it.
+    """Return an expression as steps, one operation each; the operands of a
+    step are steps before it.
 
     So a long sum is not a deep one. Raises ExpressionRefused.
     """

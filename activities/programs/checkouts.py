@@ -1,4 +1,6 @@
-"""Who may have a process of a pool: one thread for each process, each thread one process, and nobody waits for ever."""
+"""Who may have a process of a pool: one thread for each process, each thread one process, and
+nobody waits for ever.
+"""
 
 import os
 from collections.abc import Iterator
@@ -13,19 +15,22 @@ CHECKOUT_SECONDS: Final = 60.0
 
 
 class InterpreterCrashed(Exception):
-    """A process died under a script, or none became free. Nothing of the advance counts; it may be tried again."""
+    """A process died under a script, or none became free. Nothing of the advance counts;
+    it may be tried again.
+    """
 
 
 class NestedCheckout(RuntimeError):
-    """A thread that holds a process of a pool has asked for another one: an error of the code, not of a script.
+    """A thread that holds a process of a pool has asked for another one: an error of the
+    code, not of a script.
 
     As many such threads as the pool has processes would wait for each other for ever.
     """
 
 
 class Checkouts:
-    """Counts the processes of one pool that threads hold. The pool has as many as this process may use processors, and
-    MAX_POOL_PROCESSES at most.
+    """Counts the processes of one pool that threads hold. The pool has as many as this process may
+    use processors, and MAX_POOL_PROCESSES at most.
     """
 
     def __init__(self, pool: str) -> None:
@@ -36,13 +41,17 @@ class Checkouts:
 
     @contextmanager
     def one(self) -> Iterator[None]:
-        """Wait until a process is free, and hold it. Raises InterpreterCrashed if none becomes free in
-        CHECKOUT_SECONDS, and NestedCheckout at once if this thread holds one already.
+        """Wait until a process is free, and hold it. Raises InterpreterCrashed if none becomes free
+        in CHECKOUT_SECONDS, and NestedCheckout at once if this thread holds one already.
         """
         if getattr(self._thread, "holds_process", False):
-            raise NestedCheckout(f"a thread that holds a process that {self._pool} has asked for another one")
+            raise NestedCheckout(
+                f"a thread that holds a process that {self._pool} has asked for another one"
+            )
         if not self._free.acquire(timeout=CHECKOUT_SECONDS):
-            raise InterpreterCrashed(f"no process that {self._pool} became free in {CHECKOUT_SECONDS:.0f} s")
+            raise InterpreterCrashed(
+                f"no process that {self._pool} became free in {CHECKOUT_SECONDS:.0f} s"
+            )
         self._thread.holds_process = True
         try:
             yield

@@ -8,8 +8,8 @@ from sennit.workflows.plan.programs.classes import enum_members, is_enum
 from sennit.workflows.plan.programs.source import Source, source_of
 
 Classes = dict[str, list[tuple[str, str, bool]]]
-"""The fields of each class: name, type as it is written, whether there is a default; of an enum its values alone. A
-class of a module has the name of that before its own: `helpers.Fact`.
+"""The fields of each class: name, type as it is written, whether there is a default; of an enum its
+values alone. A class of a module has the name of that before its own: `helpers.Fact`.
 """
 _ALIASED = ast.Subscript | ast.BinOp | ast.Name
 
@@ -29,7 +29,9 @@ def classes_of(script: str) -> Classes:
                 found[f"{prefix}{written.name}"] = _fields_of(written, types)
         for alias in tree.body:  # a name for a type: its only field has no name
             match alias:
-                case ast.Assign(targets=[ast.Name(id=name)], value=value) if isinstance(value, _ALIASED):
+                case ast.Assign(targets=[ast.Name(id=name)], value=value) if isinstance(
+                    value, _ALIASED
+                ):
                     alias_of = types.text(value)
                     found.setdefault(f"{prefix}{name}", [("", alias_of, False)])
     return found

@@ -1,4 +1,6 @@
-"""A pool of processes that compute: as many at once as there are cores, 16 at most; each stays for the next."""
+"""A pool of processes that compute: as many at once as there are cores, 16 at most;
+each stays for the next.
+"""
 
 from collections.abc import Callable
 from threading import Lock
@@ -9,8 +11,8 @@ from sennit.activities.programs.checkouts import Checkouts
 from sennit.activities.sandbox.computing import ComputingParent, ComputingProcess, Service
 
 _WAITS_IN_A_CHECKOUT: Final = 2
-"""How often the patience with one process fits into the wait for a free one: if all processes are silent, those who
-wait for them still get their turn.
+"""How often the patience with one process fits into the wait for a free one: if all processes are
+silent, those who wait for them still get their turn.
 """
 
 T = TypeVar("T")
@@ -29,16 +31,20 @@ class ComputingPool:
         self._lock = Lock()
 
     def ask(self, request: bytes, check: Callable[[Any], T]) -> T:
-        """Return what `check` makes of the answer to a line of JSON, of which only that it is JSON is certain.
+        """Return what `check` makes of the answer to a line of JSON, of which only that
+        it is JSON is certain.
 
-        `check` raises NoAnswer for what is no answer to that request. The process has been killed then: one that lies
-        has been taken over, and must serve nobody else. Raises NoAnswer, also for a process that is silent, then
-        ProcessEnded, and InterpreterCrashed if no process becomes free. A machine that was too busy may be asked again.
+        `check` raises NoAnswer for what is no answer to that request. The process has been killed
+        then: one that lies has been taken over, and must serve nobody else. Raises NoAnswer, also
+        for a process that is silent, then ProcessEnded, and InterpreterCrashed if no process
+        becomes free. A machine that was too busy may be asked again.
         """
         with self.checkouts.one():
             process = self._take()
             try:
-                checked = check(process.ask(request, checkouts.CHECKOUT_SECONDS / _WAITS_IN_A_CHECKOUT))
+                checked = check(
+                    process.ask(request, checkouts.CHECKOUT_SECONDS / _WAITS_IN_A_CHECKOUT)
+                )
             except BaseException:
                 process.end()
                 raise
@@ -49,8 +55,8 @@ class ComputingPool:
         return checked
 
     def warm_up(self) -> None:
-        """Have a process ready, so that the first request does not wait for one to start. Raises NoAnswer, and
-        InterpreterCrashed if none becomes free.
+        """Have a process ready, so that the first request does not wait for one to start. Raises
+        NoAnswer, and InterpreterCrashed if none becomes free.
         """
         with self.checkouts.one():
             self._give_back(self._take())

@@ -1,8 +1,8 @@
 """Runs scripts in CPython, in processes that can do nothing but compute.
 
-A script runs until everything in it waits for calls. Then it stays in its process, and whatever it was told is on
-record: another process, of any worker, goes on from there. Equal scripts, arguments, seeds and ends make equal calls in
-an equal order.
+A script runs until everything in it waits for calls. Then it stays in its process, and whatever it
+was told is on record: another process, of any worker, goes on from there. Equal scripts, arguments,
+seeds and ends make equal calls in an equal order.
 """
 
 import asyncio
@@ -37,7 +37,8 @@ T = TypeVar("T")
 _LIMIT = "limit"
 """The code of a problem that a machine with less to do may not have."""
 _NO_SECCOMP = (
-    "programs run only where the kernel has seccomp, which this worker's machine lacks: use a worker on Linux. "
+    "programs run only where the kernel has seccomp, which this worker's machine lacks: use a "
+    "worker on Linux. "
     "A program of your own runs on a local stack with `--trust-program`"
 )
 _NO_FUNCTION = ""
@@ -45,17 +46,20 @@ _NO_FUNCTION = ""
 
 
 class SnapshotLost(Exception):
-    """No process of this worker has the script any more, and a part of its record is in the store: load that."""
+    """No process of this worker has the script any more, and a part of its record is
+    in the store: load that.
+    """
 
 
 class Interpreter:
     """The scripts' processes of a worker.
 
-    Each advance runs in a thread, and so does its `answer`; a script that computes for long keeps no other thread of
-    the worker busy. `reading` reads in scripts what the interpreter must know of them.
+    Each advance runs in a thread, and so does its `answer`; a script that computes for long
+    keeps no other thread of the worker busy. `reading` reads in scripts what the
+    interpreter must know of them.
 
-    Where the kernel has no seccomp, only an interpreter that `trusts_scripts` runs any: those of the person whose
-    process this is.
+    Where the kernel has no seccomp, only an interpreter that `trusts_scripts` runs any: those of
+    the person whose process this is.
     """
 
     def __init__(self, reading: Read = read, *, trusts_scripts: bool = False) -> None:
@@ -97,9 +101,10 @@ class Interpreter:
     ) -> Advance:
         """Call an async function of a script and run until everything waits, or it ends.
 
-        `seed` is the session: where the script's random numbers begin. With the run it is what its UUIDs come from: the
-        last of `runs` that has begun by then. `clock` is the time in milliseconds. A script that a person trusts runs
-        without seccomp, too. Raises InterpreterCrashed.
+        `seed` is the session: where the script's random numbers begin. With the run it is
+        what its UUIDs come from: the last of `runs` that has begun by then. `clock` is the
+        time in milliseconds. A script that a person trusts runs without seccomp, too.
+        Raises InterpreterCrashed.
         """
 
         def started() -> Advance:
@@ -120,18 +125,21 @@ class Interpreter:
         since: int = 0,
         is_trusted: bool = False,
     ) -> Advance:
-        """Go on from a snapshot with how some of its calls ended, in that order; those that are not open any more are
-        passed over. For `since` see ScriptRun.
+        """Go on from a snapshot with how some of its calls ended, in that order; those that are not
+        open any more are passed over. For `since` see ScriptRun.
 
         Raises SnapshotLost, also for a script that has ended, OtherCalls and InterpreterCrashed.
         """
         if snapshot is None:
             raise SnapshotLost("the script has ended")
-        return await self._timed(lambda: self._resumed(snapshot, ended, answer, since, is_trusted=is_trusted))
+        return await self._timed(
+            lambda: self._resumed(snapshot, ended, answer, since, is_trusted=is_trusted)
+        )
 
     async def type_problems(self, script: str, stubs: str) -> list[Problem]:
-        """Return what the types of a script do not allow, and what its top level raises, with the lines. What types
-        merely suspect has the code DOUBT. Types are checked where the program `ty` is installed.
+        """Return what the types of a script do not allow, and what its top level raises, with
+        the lines. What types merely suspect has the code DOUBT. Types are checked where the
+        program `ty` is installed.
 
         The latest scripts are not checked again. Raises InterpreterCrashed.
         """
@@ -139,7 +147,9 @@ class Interpreter:
         return list(problems)
 
     def classes(self, script: str) -> Classes:
-        """Return the fields of a script's classes. Not to be called in an event loop. Raises Unreadable."""
+        """Return the fields of a script's classes. Not to be called in an event
+        loop. Raises Unreadable.
+        """
         return self._classes.get_or_make(_key(script), lambda: self._read("classes", script))
 
     def start_of(
@@ -180,7 +190,13 @@ class Interpreter:
             # Another script needed the memory before this one had its turn.
 
     def _resumed(
-        self, snapshot: Snapshot, ended: Mapping[int, Ended], answer: Answer, since: int, *, is_trusted: bool
+        self,
+        snapshot: Snapshot,
+        ended: Mapping[int, Ended],
+        answer: Answer,
+        since: int,
+        *,
+        is_trusted: bool,
     ) -> Advance:
         run = snapshot.run if isinstance(snapshot.run, ScriptRun) else None
         while True:
@@ -194,7 +210,9 @@ class Interpreter:
                     return self._kept(progress, run, snapshot.start, snapshot.record)
 
     def _replayed(self, snapshot: Snapshot, answer: Answer, *, is_trusted: bool) -> ScriptRun:
-        """Return the script where it stood, in a new place. Raises SnapshotLost, OtherCalls, InterpreterCrashed."""
+        """Return the script where it stood, in a new place. Raises SnapshotLost,
+        OtherCalls, InterpreterCrashed.
+        """
         start, record = snapshot.start, snapshot.record
         if start is None or not record.is_whole:
             raise SnapshotLost("its process has ended")
@@ -212,7 +230,9 @@ class Interpreter:
 
     @property
     def _may_run(self) -> bool:
-        """Whether scripts run here: all of Python is only harmless in a process that the kernel holds."""
+        """Whether scripts run here: all of Python is only harmless in a process
+        that the kernel holds.
+        """
         return self._trusts_scripts or find_confinement().seccomp
 
     def _new_run(self, start: Start, standing: Standing, answer: Answer) -> ScriptRun:
@@ -221,7 +241,9 @@ class Interpreter:
         run.know_refs(start.arguments)
         return run
 
-    def _kept(self, progress: Advance, run: ScriptRun, start: Start | None, record: Record) -> Advance:
+    def _kept(
+        self, progress: Advance, run: ScriptRun, start: Start | None, record: Record
+    ) -> Advance:
         """Return how far a script came and what it printed, with a snapshot if it waits."""
         progress = replace(progress, printed=run.printed)
         if not run.waits:
@@ -263,7 +285,9 @@ class Interpreter:
 
 @contextmanager
 def _ended_on_errors(run: ScriptRun) -> Iterator[None]:
-    """End the process of a script if its call cannot be answered: it would wait for that answer for good."""
+    """End the process of a script if its call cannot be answered: it would wait
+    for that answer for good.
+    """
     try:
         yield
     except BaseException:

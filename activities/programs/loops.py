@@ -6,7 +6,9 @@ from sennit.workflows.plan.programs.source import source_of
 
 
 def endless_loop(script: str) -> tuple[str, int]:
-    """Return which loop of a script may not end, in words and as a line: one of those that never wait for a call."""
+    """Return which loop of a script may not end, in words and as a line: one of those that
+    never wait for a call.
+    """
     try:
         source = source_of(script)
     except SyntaxError:

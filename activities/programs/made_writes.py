@@ -1,16 +1,18 @@
-"""Which of the writes that were made a write of a script is: numbers among equal writes, and claims on them.
+"""Which of the writes that were made a write of a script is: numbers among equal
+writes, and claims on them.
 
-A write of a program is known by its tool, its arguments, and its number among the equal ones, whichever coroutine or
-task makes it. So a script that was edited, or that a fork runs, takes over a write that an earlier script has made,
-wherever it makes it now, once for each time it was made.
+A write of a program is known by its tool, its arguments, and its number among the equal ones,
+whichever coroutine or task makes it. So a script that was edited, or that a fork runs, takes over a
+write that an earlier script has made, wherever it makes it now, once for each time it was made.
 
-Which number a call has is decided here, before it is put on a page, by marks in the store that only the first writer
-can set. A call that claims again, after a crash or when its script runs over what is recorded, finds its own claim.
-Claims hold for one script: the next one begins to claim from the first write on.
+Which number a call has is decided here, before it is put on a page, by marks in the store that
+only the first writer can set. A call that claims again, after a crash or when its script runs over
+what is recorded, finds its own claim. Claims hold for one script: the next one begins to claim
+from the first write on.
 
-A run that was reset forgets calls, and so does a program whose script is given back to it after another one. Coroutines
-and tasks that race may then make an equal call in another place. What the script has claimed and does not know any more
-is therefore free for its other calls.
+A run that was reset forgets calls, and so does a program whose script is given back to it after
+another one. Coroutines and tasks that race may then make an equal call in another place. What the
+script has claimed and does not know any more is therefore free for its other calls.
 """
 
 from collections.abc import Sequence
@@ -27,7 +29,9 @@ from sennit.workflows.plan.bounded_cache import BoundedCache
 
 
 class Claimant(NamedTuple):
-    """A call that wants a write: its program, its script, and what tells it from all other calls of that script."""
+    """A call that wants a write: its program, its script, and what tells it from all
+    other calls of that script.
+    """
 
     program: str
     script: str
@@ -35,9 +39,10 @@ class Claimant(NamedTuple):
 
 
 class Caution(NamedTuple):
-    """What a person has to know of a write before it is made: that the script before has written, and when. It `asks`
-    whatever the run's policy is if nobody can tell whether the new script means the same write. A write that was made
-    asks before it is taken over; then `confirms` names the mark that says that a person has agreed.
+    """What a person has to know of a write before it is made: that the script before has written,
+    and when. It `asks` whatever the run's policy is if nobody can tell whether the new script means
+    the same write. A write that was made asks before it is taken over; then `confirms` names the
+    mark that says that a person has agreed.
     """
 
     text: str
@@ -57,12 +62,16 @@ class EqualWrites:
         return cls(key_of([program, tool, arguments]))
 
     def key(self, number: int) -> str:
-        """Return what one of them is known by, in the plan, in the ledger of effects, and in forks of the run."""
+        """Return what one of them is known by, in the plan, in the ledger of effects,
+        and in forks of the run.
+        """
         return key_of(["write", self.digest, number])
 
 
 def _taken(key: str) -> str:
-    """Return the name of the mark that says which call has taken a write first, of whatever script."""
+    """Return the name of the mark that says which call has taken a write
+    first, of whatever script.
+    """
     return digest_of(f"write {key}".encode())
 
 
@@ -83,15 +92,17 @@ class WriteClaims:
     seen: "SeenMarks"
 
     async def claim(self, writes: EqualWrites, claimant: Claimant, held: Sequence[int]) -> int:
-        """Return the number of the write that a call makes. The script has `held` those numbers for the equal calls
-        that it made before this one.
+        """Return the number of the write that a call makes. The script has `held` those numbers for
+        the equal calls that it made before this one.
 
-        Writes come first that were made, are in flight, or of which nobody knows whether they were made: of these the
-        one that this very call made when the script ran before, then the others in order. Then come those that were
-        called and not made, and then a new one. Safe to repeat. Raises StoreUnavailable.
+        Writes come first that were made, are in flight, or of which nobody knows whether they were
+        made: of these the one that this very call made when the script ran before, then the others
+        in order. Then come those that were called and not made, and then a new one. Safe to repeat.
+        Raises StoreUnavailable.
         """
         if not self.context.call.origins:
-            # Where no other script has claimed any, the calls before this one hold the numbers up to their count.
+            # Where no other script has claimed any, the calls before this one hold the
+            # numbers up to their count.
             number = len(held) + 1
             if number not in held:
                 taker = await self._take(writes, claimant, number)
@@ -102,7 +113,9 @@ class WriteClaims:
         return number
 
     async def _choose(self, writes: EqualWrites, claimant: Claimant, held: Sequence[int]) -> int:
-        """Return the number that suits the call best of those that no other call of this script holds."""
+        """Return the number that suits the call best of those that no other
+        call of this script holds.
+        """
         taken_by_call = list[int]()
         taken_by_others = list[int]()
         number = 1
@@ -126,7 +139,9 @@ class WriteClaims:
         return free[0] if free else number
 
     async def _takers(self, writes: EqualWrites, number: int) -> list[Claimant | None]:
-        """Return who took a number first in this run, and in each that it forks; nothing if none of them has it."""
+        """Return who took a number first in this run, and in each that it forks; nothing
+        if none of them has it.
+        """
         key = writes.key(number)
         takers = [await self._taker(home, key) for _, home in self._homes()]
         return takers if any(takers) else []
@@ -157,12 +172,14 @@ class WriteClaims:
         body = await self.origins.store.mark(self.context.run_prefix, name, encode(claimant))
         return Claimant(*decode(body))
 
-    async def caution(self, writes: EqualWrites, claimant: Claimant, tool: str, number: int) -> Caution | None:
+    async def caution(
+        self, writes: EqualWrites, claimant: Claimant, tool: str, number: int
+    ) -> Caution | None:
         """Return what a person has to know of a write that was claimed, None for nothing.
 
-        A write that no script before has called is new. If an equal one was made, it is one more. If another write of
-        the tool was made that the new script has not called yet, it may be the same one with another text. Raises
-        StoreUnavailable.
+        A write that no script before has called is new. If an equal one was made, it is one more.
+        If another write of the tool was made that the new script has not called yet, it may be the
+        same one with another text. Raises StoreUnavailable.
         """
         takers = await self._takers(writes, number)
         if takers[0] != claimant or any(takers[1:]):
@@ -176,21 +193,27 @@ class WriteClaims:
             async for intent in EffectLedger(self.origins.store, home, no_outcome).intents():
                 if intent.call in equal and await self._is_of_another(home, intent.call, claimant):
                     return Caution(f"already written at {_clock(intent.at)} by the old script")
-                if waiting is None and intent.tool == tool and await self._waits(home, intent.call, claimant):
+                if (
+                    waiting is None
+                    and intent.tool == tool
+                    and await self._waits(home, intent.call, claimant)
+                ):
                     waiting = intent
         if waiting is None:
             self.seen.note_nothing_waits(place)
             return None
-        # It says why it asks: a script with a new write in front of the old ones asks too, and means no other text.
+        # It says why it asks: a script with a new write in front of the old ones asks too,
+        # and means no other text.
         made = f"the old script wrote {tool} {waiting.text} at {_clock(waiting.at)}"
         why = "the new one has not called that yet, so this may be the same write with another text"
         return Caution(f"{made}; {why}. Write this as well?", asks=True)
 
     async def made_at(self, key: str) -> float:
-        """Return when a write was made first, in this run or in one that it forks, 0 if that is not known. Raises
-        StoreUnavailable.
+        """Return when a write was made first, in this run or in one that it forks, 0 if that is not
+        known. Raises StoreUnavailable.
         """
-        # A fork that takes a write over notes it as begun, at a later time than the run that has made it.
+        # A fork that takes a write over notes it as begun, at a later time than
+        # the run that has made it.
         times = list[float]()
         for run, home in self._homes():
             at = await self.origins.begun_at(run, home, key)
@@ -198,9 +221,12 @@ class WriteClaims:
                 times.append(at)
         return min(times, default=0.0)
 
-    async def out_of_order(self, claimant: Claimant, key: str, resource: str, last: float) -> Caution | None:
-        """Return what a person has to know of a write that an earlier script has made before the `last` one of which
-        the new script was told, None if that is not so, or if they have agreed. Raises StoreUnavailable.
+    async def out_of_order(
+        self, claimant: Claimant, key: str, resource: str, last: float
+    ) -> Caution | None:
+        """Return what a person has to know of a write that an earlier script has made before the
+        `last` one of which the new script was told, None if that is not so, or if they have agreed.
+        Raises StoreUnavailable.
         """
         at = await self.made_at(key)
         if not at or at >= last:
@@ -212,8 +238,14 @@ class WriteClaims:
         has_agreed = await self.origins.store.marked(self.context.run_prefix, mark) is not None
         if has_agreed:
             return None
-        made = f"the old script wrote this at {_clock(at)}, before the write to {resource} at {_clock(last)}"
-        text = f"{made} that the new one makes first. It will not be written again. Go on with it as it is?"
+        made = (
+            f"the old script wrote this at {_clock(at)}, before the write to {resource} at "
+            f"{_clock(last)}"
+        )
+        text = (
+            f"{made} that the new one makes first. It will not be written again. Go on with it as "
+            "it is?"
+        )
         return Caution(text, asks=True, confirms=mark)
 
     async def _is_of_another(self, home: str, key: str, claimant: Claimant) -> bool:
@@ -224,7 +256,9 @@ class WriteClaims:
         return home != self.context.run_prefix or taker.script != claimant.script
 
     async def _waits(self, home: str, key: str, claimant: Claimant) -> bool:
-        """Whether a write that an earlier script of the program has made was not called by this one yet."""
+        """Whether a write that an earlier script of the program has made was not
+        called by this one yet.
+        """
         first = await self._taker(home, key)
         if first is None or first.program != claimant.program:
             return False
@@ -232,7 +266,9 @@ class WriteClaims:
         return not await self._holder(key, claimant.script, taker)
 
     async def _has_begun(self, key: str) -> bool:
-        """Whether a write was made, is in flight or is in doubt: in this run, or in one that it forks."""
+        """Whether a write was made, is in flight or is in doubt: in this run,
+        or in one that it forks.
+        """
         for run, home in self._homes():
             if await self.origins.has_begun(run, home, key, self.context.checked.docs):
                 return True
@@ -249,15 +285,17 @@ class WriteClaims:
 
 
 class SeenMarks:
-    """Marks that this worker has read lately. They never change, so long lists of equal writes are read once."""
+    """Marks that this worker has read lately. They never change, so long lists of
+    equal writes are read once.
+    """
 
     def __init__(self) -> None:
         self._quiet: BoundedCache[tuple[str, str, str], bool] = BoundedCache(MAX_KEPT_CLAIMS_BYTES)
         self._bodies: BoundedCache[tuple[str, str], bytes] = BoundedCache(MAX_KEPT_CLAIMS_BYTES)
 
     def nothing_waits(self, place: tuple[str, str, str]) -> bool:
-        """Whether a script has called all that the scripts before it have written with a tool: place is the run, the
-        script and the tool.
+        """Whether a script has called all that the scripts before it have written with a tool:
+        place is the run, the script and the tool.
         """
         return place in self._quiet
 

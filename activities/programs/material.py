@@ -1,4 +1,6 @@
-"""What a script gives to its calls: material for a model or a person, arguments and how these are shown, and limits."""
+"""What a script gives to its calls: material for a model or a person, arguments and how these
+are shown, and limits.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -29,7 +31,15 @@ from sennit.workflows.plan.language.references import as_text, literal
 from sennit.workflows.plan.language.text import arguments_text, format_name, nearest_or_known
 from sennit.workflows.plan.language.validation_messages import describe_errors
 from sennit.workflows.plan.limits import MAX_ATTEMPTS
-from sennit.workflows.plan.programs.vocabulary import BUDGETED, LIMITS, OWN, RETRIED, TASK_LIMITS, TIMED, WORDS
+from sennit.workflows.plan.programs.vocabulary import (
+    BUDGETED,
+    LIMITS,
+    OWN,
+    RETRIED,
+    TASK_LIMITS,
+    TIMED,
+    WORDS,
+)
 
 _SIGNATURE_BYTES = 8_192
 """Of the parameters of a function; 3 KB were measured."""
@@ -44,7 +54,9 @@ class Refused(Exception):
 
 
 def pieces(material: Sequence[Any]) -> list[Any]:
-    """Return what is given, with the items of a list that has Refs one by one. Raises NotJson for other Refs."""
+    """Return what is given, with the items of a list that has Refs one by one. Raises
+    NotJson for other Refs.
+    """
     items: list[Any] = []
     for value in material:
         if isinstance(value, list) and any(isinstance(part, Ref) for part in value):
@@ -53,7 +65,9 @@ def pieces(material: Sequence[Any]) -> list[Any]:
             items.append(value)
     for item in items:
         if not isinstance(item, Ref) and has_refs(item):
-            raise NotJson("a Ref is material by itself, or an item of a list: write llm(prompt, ref)")
+            raise NotJson(
+                "a Ref is material by itself, or an item of a list: write llm(prompt, ref)"
+            )
     return items
 
 
@@ -63,8 +77,8 @@ def shown(arguments: dict[str, Any]) -> str:
 
 
 def question_text(question: str, material: Sequence[Any], names: Sequence[str]) -> str:
-    """Return what a person is asked, as literal text with as much of the material as there is room for, and with the
-    references `names` behind it.
+    """Return what a person is asked, as literal text with as much of the material as there is room
+    for, and with the references `names` behind it.
     """
     most = MAX_QUESTION_CHARACTERS
     for name in names:
@@ -91,8 +105,8 @@ def question_text(question: str, material: Sequence[Any], names: Sequence[str]) 
 
 
 async def whole_of(library: ArtifactReader, prefix: str, value: Any) -> Any:
-    """Return what a program returns, with the values that its Refs name. Raises ProgramFailed if they are too many,
-    BodyMissing or StoreUnavailable.
+    """Return what a program returns, with the values that its Refs name. Raises ProgramFailed if
+    they are too many, BodyMissing or StoreUnavailable.
     """
     times = Counter[str]()
     mapped(value, lambda ref: times.update((ref.digest,)))
@@ -103,11 +117,15 @@ async def whole_of(library: ArtifactReader, prefix: str, value: Any) -> Any:
         found[digest] = body
         left -= count * size
         if left < 0:
-            raise ProgramFailed(f"it returns large results of more than {MAX_BODY_BYTES:,} bytes in all")
+            raise ProgramFailed(
+                f"it returns large results of more than {MAX_BODY_BYTES:,} bytes in all"
+            )
     return mapped(value, lambda ref: found[ref.digest])
 
 
-def tool_arguments(schema: dict[str, Any], args: Sequence[Any], kwargs: dict[str, Any]) -> dict[str, Any]:
+def tool_arguments(
+    schema: dict[str, Any], args: Sequence[Any], kwargs: dict[str, Any]
+) -> dict[str, Any]:
     """Return a tool's arguments by name: those without one in the order of the schema."""
     names = list(schema.get("properties") or ())
     if len(args) > len(names):
@@ -118,7 +136,8 @@ def tool_arguments(schema: dict[str, Any], args: Sequence[Any], kwargs: dict[str
             raise Refused("TypeError", f"got two values for `{name}`")
     arguments |= kwargs
 
-    # What a Ref stands for is not known here, so the schema says nothing of arguments that have one.
+    # What a Ref stands for is not known here, so the schema says nothing of
+    # arguments that have one.
     unknown = [name for name, value in arguments.items() if has_refs(value)]
     problems = list[str]()
     for where, sentence in violations(mapped(arguments, lambda ref: ref.digest), schema):
@@ -138,7 +157,9 @@ def text_of(name: str, value: Any) -> str:
 
 
 def shortened(path: str) -> str:
-    """Return the end of a path that is too long to be read: the innermost tasks tell calls apart."""
+    """Return the end of a path that is too long to be read: the innermost
+    tasks tell calls apart.
+    """
     if len(path) <= MAX_PATH_CHARACTERS:
         return path
     end = path[1 - MAX_PATH_CHARACTERS :]
@@ -166,15 +187,19 @@ def bound(word: Callable[..., Any], words: object, call: Call) -> BoundArguments
         raise Refused("TypeError", str(error)) from None
 
 
-_SIGNATURES = BoundedCache[Callable[..., Any], Signature](MAX_KEPT_SIGNATURES_BYTES, lambda _: _SIGNATURE_BYTES)
+_SIGNATURES = BoundedCache[Callable[..., Any], Signature](
+    MAX_KEPT_SIGNATURES_BYTES, lambda _: _SIGNATURE_BYTES
+)
 
 
 def sleep_for(seconds: Any, clock: int, since: int) -> Sleep:
-    """Return the sleep of a script whose clock says `clock`, and which began again at `since`: one that would have been
-    over by then is slept from then on. Raises Refused.
+    """Return the sleep of a script whose clock says `clock`, and which began again at `since`: one
+    that would have been over by then is slept from then on. Raises Refused.
     """
     if type(seconds) not in (int, float) or not 0 <= seconds <= MAX_SLEEP_SECONDS:
-        raise Refused("ValueError", f"sleeps 0 to {MAX_SLEEP_SECONDS:,} seconds, not {seconds!r:.40}")
+        raise Refused(
+            "ValueError", f"sleeps 0 to {MAX_SLEEP_SECONDS:,} seconds, not {seconds!r:.40}"
+        )
     millis = round(seconds * 1000)
     due = clock + millis
     if due <= since:
@@ -183,7 +208,9 @@ def sleep_for(seconds: Any, clock: int, since: int) -> Sleep:
 
 
 def sleep_until(time: Any, clock: int) -> Sleep:
-    """Return the sleep until a time that a text names, in UTC if it names no zone. Raises Refused."""
+    """Return the sleep until a time that a text names, in UTC if it names
+    no zone. Raises Refused.
+    """
     try:
         until = datetime.fromisoformat(time)
     except (ValueError, TypeError):
@@ -199,8 +226,8 @@ def sleep_until(time: Any, clock: int) -> Sleep:
 
 @dataclass(frozen=True, slots=True)
 class CallLimits:
-    """The time that a call may take in all, in milliseconds, and how often it is attempted; 0 where nothing is said. A
-    model call may have a `budget`, by the names of the scheduler.
+    """The time that a call may take in all, in milliseconds, and how often it is attempted; 0 where
+    nothing is said. A model call may have a `budget`, by the names of the scheduler.
     """
 
     timeout: int = 0
@@ -208,11 +235,14 @@ class CallLimits:
     budget: dict[str, int] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, call: Call, tools: Mapping[str, Any], run: Mapping[str, int]) -> "tuple[CallLimits, Call]":
-        """Return those of a call, and the call without them. What a function takes itself is its argument. The budget
-        of a call is no larger than that of the `run`. Raises Refused.
+    def of(
+        cls, call: Call, tools: Mapping[str, Any], run: Mapping[str, int]
+    ) -> "tuple[CallLimits, Call]":
+        """Return those of a call, and the call without them. What a function takes itself is its
+        argument. The budget of a call is no larger than that of the `run`. Raises Refused.
         """
-        # A task has the limits of what it calls: of a tool, of a word, or of a function of the script.
+        # A task has the limits of what it calls: of a tool, of a word, or of a
+        # function of the script.
         is_task = call.function == "task"
         name = call.function
         if is_task and call.args:
@@ -262,20 +292,26 @@ def _budget(budget: Any, kind: str, run: Mapping[str, int]) -> dict[str, int]:
     if budget is None:
         return {}
     if kind not in BUDGETED:
-        raise Refused("TypeError", "has no `budget`: that is for tasks of functions, and for calls of `llm`")
+        raise Refused(
+            "TypeError", "has no `budget`: that is for tasks of functions, and for calls of `llm`"
+        )
     return task_budget(budget, run)
 
 
 def task_budget(given: Any, run: Mapping[str, int]) -> dict[str, int]:
-    """Return what the calls of a task may spend, by the names of the scheduler. Raises Refused for what is no budget,
-    or is larger than that of the `run`.
+    """Return what the calls of a task may spend, by the names of the scheduler. Raises Refused for
+    what is no budget, or is larger than that of the `run`.
     """
     if not isinstance(given, dict) or not given:
-        raise Refused("TypeError", f'`budget` is a dict such as {{"tokens": 20000}}, not {given!r:.40}')
+        raise Refused(
+            "TypeError", f'`budget` is a dict such as {{"tokens": 20000}}, not {given!r:.40}'
+        )
     for name in given:
         if name not in TASK_LIMITS:
             hint = nearest_or_known(str(name), TASK_LIMITS)
-            raise Refused("ValueError", f"the budget of a task has no {format_name(str(name))}{hint}")
+            raise Refused(
+                "ValueError", f"the budget of a task has no {format_name(str(name))}{hint}"
+            )
     try:
         amounts = Limits.model_validate(given).amounts()
     except ValidationError as error:
@@ -285,7 +321,8 @@ def task_budget(given: Any, run: Mapping[str, int]) -> dict[str, int]:
             [(shown, most)] = limit_fields({name: run[name]}).items()
             asked = format_amount(name, amount)
             raise Refused(
-                "ValueError", f"a budget of {asked:,} {shown} is larger than that of the run, which is {most:,}"
+                "ValueError",
+                f"a budget of {asked:,} {shown} is larger than that of the run, which is {most:,}",
             )
     return amounts
 
@@ -299,11 +336,15 @@ def _millis(timeout: float | None, kind: str) -> int:
 
 
 def millis_of(name: str, seconds: float) -> int:
-    """Return the milliseconds of an argument that is a number of seconds. Raises Refused for anything else."""
+    """Return the milliseconds of an argument that is a number of seconds. Raises
+    Refused for anything else.
+    """
     if type(seconds) not in (int, float) or not seconds > 0:
         raise Refused("ValueError", f"`{name}` is a number of seconds above 0, not {seconds!r:.40}")
     if seconds > MAX_SLEEP_SECONDS:
-        raise Refused("ValueError", f"`{name}` is at most {MAX_SLEEP_SECONDS:,} seconds, not {seconds!r:.40}")
+        raise Refused(
+            "ValueError", f"`{name}` is at most {MAX_SLEEP_SECONDS:,} seconds, not {seconds!r:.40}"
+        )
     return max(1, round(seconds * 1000))
 
 
@@ -313,5 +354,8 @@ def _attempts(retry: int | None, kind: str) -> int:
     if kind not in ("", *RETRIED):
         raise Refused("TypeError", "has no `retry`: that is for calls of tools and of `llm`")
     if type(retry) is not int or not 1 <= retry <= MAX_ATTEMPTS:
-        raise Refused("ValueError", f"`retry` is how often it is attempted, 1 to {MAX_ATTEMPTS}, not {retry!r:.40}")
+        raise Refused(
+            "ValueError",
+            f"`retry` is how often it is attempted, 1 to {MAX_ATTEMPTS}, not {retry!r:.40}",
+        )
     return retry

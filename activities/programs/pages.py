@@ -1,4 +1,6 @@
-"""Pages: the calls that an advance of a program has made, or the nodes that a turn of a model adds to the plan."""
+"""Pages: the calls that an advance of a program has made, or the nodes that a turn of a
+model adds to the plan.
+"""
 
 import asyncio
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
@@ -41,11 +43,13 @@ class PlanTooLarge(Exception):
 
 @dataclass
 class Handover:
-    """What an advance hands over to the run: the calls in `words`, and where the script stands, the stored `session`.
+    """What an advance hands over to the run: the calls in `words`, and where the script
+    stands, the stored `session`.
 
-    The script waits for the calls in `waits` beside those for which it waited before, and no longer for the `past` ones
-    of those. `made` are the calls that the advance has made itself, and `ends` how they have ended, in order; `end` is
-    how the script has ended behind them, if it has. `news` are those of tasks.
+    The script waits for the calls in `waits` beside those for which it waited before, and no
+    longer for the `past` ones of those. `made` are the calls that the advance has made itself, and
+    `ends` how they have ended, in order; `end` is how the script has ended behind them, if it has.
+    `news` are those of tasks.
     """
 
     words: Words
@@ -61,7 +65,9 @@ class Handover:
 
 @dataclass
 class AdvanceContext:
-    """What an advance works with. `recorded` says how calls have ended in the runs that are forked."""
+    """What an advance works with. `recorded` says how calls have ended in
+    the runs that are forked.
+    """
 
     context: NodeContext
     around: Surroundings
@@ -70,9 +76,15 @@ class AdvanceContext:
 
 
 def part_of(
-    compiler: Compiler, context: NodeContext, run_context: RunContext, words: Words, nodes: Sequence[Node]
+    compiler: Compiler,
+    context: NodeContext,
+    run_context: RunContext,
+    words: Words,
+    nodes: Sequence[Node],
 ) -> StoredPlan:
-    """Return some calls of an advance as a page that is not stored: what it takes to make them here."""
+    """Return some calls of an advance as a page that is not stored: what it
+    takes to make them here.
+    """
     specs = _specs(nodes, {}, words.limits, _compiler_of_calls(compiler, run_context))
     page = _stored_page(context, nodes, "", words.keys, words.materials)
     page.know(specs)
@@ -99,8 +111,8 @@ async def taken_over(
 
 
 def handed_over(words: Words, waited: Sequence[str]) -> Handover:
-    """Return what is handed over of a script that waits now, and `waited` for these calls before. Where it stands is
-    stored with the other bodies.
+    """Return what is handed over of a script that waits now, and `waited` for these calls before.
+    Where it stands is stored with the other bodies.
     """
     bodies = words.around.bodies
     counts = words.counts.put_away()
@@ -121,17 +133,22 @@ def _without(names: Iterable[str], known: Container[str]) -> tuple[str, ...]:
 
 
 async def page_of(
-    library: ArtifactReader, compiler: Compiler, context: NodeContext, run_context: RunContext, handover: Handover
+    library: ArtifactReader,
+    compiler: Compiler,
+    context: NodeContext,
+    run_context: RunContext,
+    handover: Handover,
 ) -> ProgramPage:
-    """Store the page with the calls of an advance, and return what the run is told. Raises ProgramFailed,
-    StoreUnavailable.
+    """Store the page with the calls of an advance, and return what the run is told. Raises
+    ProgramFailed, StoreUnavailable.
     """
     words, ends = handover.words, handover.ends
     nodes = words.nodes
     compile_calls = _compiler_of_calls(compiler, run_context)
     specs = _specs(nodes, words.labels, words.limits, compile_calls, handover.made)
 
-    # The compiler does not know the keys and budgets of calls, nor which of them the advance has made itself.
+    # The compiler does not know the keys and budgets of calls, nor which of them the
+    # advance has made itself.
     for spec in specs:
         spec.key = words.marks.get(spec.id, "")
         spec.call_site = words.call_sites.get(spec.id, "")
@@ -139,7 +156,8 @@ async def page_of(
         spec.slice_of = words.slice_of.get(spec.id, "")
         spec.in_place = _was_made_here(ends.get(spec.id))
 
-    # People see each caution. One that asks needs an approval, unless the program may repeat its writes.
+    # People see each caution. One that asks needs an approval, unless the program
+    # may repeat its writes.
     cautions: dict[str, str] = {}
     confirms: dict[str, str] = {}
     for spec in specs:
@@ -159,7 +177,8 @@ async def page_of(
     packed = ExecutionPlan(specs, []).pack()
     if len(packed) > MAX_PAGE_BYTES:
         raise ProgramFailed(
-            f"{len(nodes):,} calls at once are too many for one advance: await some of them before the others"
+            f"{len(nodes):,} calls at once are too many for one advance: await some of them "
+            "before the others"
         )
     plan = context.call.plan
     if nodes:
@@ -227,7 +246,8 @@ def _stored_page(
 async def page_after(
     library: ArtifactReader, compiler: Compiler, run_prefix: str, base: Digest, longer: Plan
 ) -> PlanPage:
-    """Store the plan `base` with the nodes with which `longer` goes on behind it, and return those as a page.
+    """Store the plan `base` with the nodes with which `longer` goes on behind it, and
+    return those as a page.
 
     They are the tool calls that a model call has asked for, and last its next turn. Raises
     PlanTooLarge, BodyMissing, StoreUnavailable.
@@ -239,7 +259,8 @@ async def page_after(
     turn = dependencies.turn_of(next_turn)
     assert turn is not None
 
-    # The next turn has the material of the call, and the new nodes are known by their places in its tool loop.
+    # The next turn has the material of the call, and the new nodes are known by their
+    # places in its tool loop.
     materials, keys = before.materials, before.keys
     if turn.node in materials:
         materials = {**materials, next_turn.id: materials[turn.node]}
@@ -247,7 +268,8 @@ async def page_after(
         loop_keys = _loop_keys(host_key(keys[turn.node]), turn.number, new)
         keys = {**keys, **loop_keys}
 
-    # The compiler takes nodes without material, and of the old ones only those that wait for nodes of this plan.
+    # The compiler takes nodes without material, and of the old ones only those that wait
+    # for nodes of this plan.
     nodes = list[Node]()
     names = set[str]()
     for node in longer.nodes:
@@ -270,27 +292,33 @@ async def page_after(
     whole.specs += specs
 
     # The longer plan is stored with all else that was stored with the one before.
-    fields = {name: getattr(before, name) for name in StoredPlan.model_fields}  # a copy would keep what is cached
+    # A copy would keep what is cached.
+    fields = {name: getattr(before, name) for name in StoredPlan.model_fields}
     fields |= {"plan": longer, "execution_plan": whole.pack(), "materials": materials, "keys": keys}
     fields["wanted"] = dependencies.facts_wanted(longer)
     is_too_long = len(fields["execution_plan"]) > MAX_EXECUTION_PLAN_BYTES
     if is_too_long or len(longer.nodes) > MAX_NODES:
-        raise PlanTooLarge(f"the plan has {len(longer.nodes):,} nodes with these, which are too many")
+        raise PlanTooLarge(
+            f"the plan has {len(longer.nodes):,} nodes with these, which are too many"
+        )
     digest = await library.keep(run_prefix, StoredPlan.model_construct(**fields))
     old_ids = [node.id for node in old]
     return page_of_plan(digest, base, compiled, old_ids)
 
 
 def page_of_plan(plan: Digest, base: Digest, whole: ExecutionPlan, old: Sequence[str]) -> PlanPage:
-    """Return the page with which a `whole` plan goes on behind its `old` nodes. Changes the plan that it is given."""
+    """Return the page with which a `whole` plan goes on behind its `old` nodes. Changes the
+    plan that it is given.
+    """
     known, page = page_behind(whole, len(old))
     known_ids = tuple(old[node] for node in known)
     return PlanPage(plan=plan, base=base, known=known_ids, specs=page.pack())
 
 
 def _loop_keys(call: str, turn: int, nodes: Sequence[Node]) -> dict[str, str]:
-    """Return what the next `turn` of a call's tool loop is known by, and each tool call before it: by its place in the
-    loop, whatever its id. So the ledger of effects knows a write when the program calls the model once more.
+    """Return what the next `turn` of a call's tool loop is known by, and each tool call before it:
+    by its place in the loop, whatever its id. So the ledger of effects knows a write when the
+    program calls the model once more.
     """
     keys = dict[str, str]()
     for node in nodes:
@@ -305,7 +333,9 @@ def _plan(nodes: Sequence[Node]) -> Plan:
     return Plan.model_construct(nodes=tuple(nodes), answer=_NO_ANSWER)
 
 
-def _compiler_of_calls(compiler: Compiler, run_context: RunContext) -> Callable[[Plan], PlanCompiler]:
+def _compiler_of_calls(
+    compiler: Compiler, run_context: RunContext
+) -> Callable[[Plan], PlanCompiler]:
     """Return the compiler as calls take it, none of which has a fallback value."""
     return lambda plan: compiler(plan, run_context, _no_fallback)
 
@@ -359,7 +389,9 @@ def _without_material(node: Node) -> Node:
 
 
 def _stored(value: object) -> tuple[str, int]:
-    """Return the digest and the size of a fallback value of a plan that has been checked: it is in the store."""
+    """Return the digest and the size of a fallback value of a plan that has been
+    checked: it is in the store.
+    """
     body = encode(value)
     return digest_of(body), len(body)
 

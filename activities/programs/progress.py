@@ -17,12 +17,14 @@ _SNAPSHOT_BYTES: Final = 2_000
 
 @dataclass(slots=True)
 class Standing:
-    """Where a session waits, as far as the worker knows it: the rest is in the record of what the script was told.
+    """Where a session waits, as far as the worker knows it: the rest is in the record of
+    what the script was told.
 
-    `clock` is the time in the script, in milliseconds, `open` are the numbers of its open calls, of which those that
-    `sleeps` and those that are `queued` have not begun. The next sleep was over at `awaited` when the script last
-    waited. It was told of the ends of so many `writes`. `calls` is a digest of all calls so far, `seconds` the
-    processor time that they took, and `python` the version that made them.
+    `clock` is the time in the script, in milliseconds, `open` are the numbers of its open calls, of
+    which those that `sleeps` and those that are `queued` have not begun. The next sleep was over at
+    `awaited` when the script last waited. It was told of the ends of so many `writes`. `calls` is a
+    digest of all calls so far, `seconds` the processor time that they took, and `python` the
+    version that made them.
     """
 
     clock: int = 0
@@ -61,7 +63,9 @@ class Standing:
 
     def copy(self) -> "Standing":
         """Return a copy that stays as it is."""
-        return replace(self, open=list(self.open), sleeps=dict(self.sleeps), queued=dict(self.queued))
+        return replace(
+            self, open=list(self.open), sleeps=dict(self.sleeps), queued=dict(self.queued)
+        )
 
 
 class LiveRun(Protocol):
@@ -85,10 +89,11 @@ class Start(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Where a session waits after so many `advances`. A session goes on from the same snapshot as often as one likes.
+    """Where a session waits after so many `advances`. A session goes on from the same snapshot
+    as often as one likes.
 
-    `run` is the live one, if there may still be one in a process of this worker. Without it the script runs again over
-    its `record`; for that both the start and the whole record must be known.
+    `run` is the live one, if there may still be one in a process of this worker. Without it the
+    script runs again over its `record`; for that both the start and the whole record must be known.
     """
 
     standing: Standing
@@ -106,14 +111,17 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Advance:
-    """How far a script came. It waits if there is a snapshot; else it ended with a value or an error.
+    """How far a script came. It waits if there is a snapshot; else it ended
+    with a value or an error.
 
-    `waits` has the numbers of all calls that are open, ascending; of a script that ended, those it never awaited. All
-    sleeps that are over at the same time have one number, which is that time below 0; `sleep` is the next of them.
-    `left` are those whose ends the script has not been told yet, and `clock` is the time in it when it has ended.
-    `last` is the number of the call of whose end the script was told last, and `running` says, if it has failed,
-    whether tasks of it had not ended. `printed` is what the script has printed meanwhile, `kept` the calls, by name and
-    line, that it has written down and neither awaited nor started, and `took` the seconds for which it ran.
+    `waits` has the numbers of all calls that are open, ascending; of a script that ended, those
+    it never awaited. All sleeps that are over at the same time have one number, which is that
+    time below 0; `sleep` is the next of them. `left` are those whose ends the script has not
+    been told yet, and `clock` is the time in it when it has ended. `last` is the number of the
+    call of whose end the script was told last, and `running` says, if it has failed, whether
+    tasks of it had not ended. `printed` is what the script has printed meanwhile, `kept` the
+    calls, by name and line, that it has written down and neither awaited nor started, and `took`
+    the seconds for which it ran.
     """
 
     snapshot: Snapshot | None = None
@@ -139,8 +147,8 @@ def waiting_at(snapshot: Snapshot) -> Advance:
 
 
 def waits_of(open_calls: Iterable[int], sleeps: Mapping[int, Sleep]) -> tuple[int, ...]:
-    """Return the numbers of all calls that are open, ascending, as `Advance` has them: one for all sleeps that are over
-    at the same time.
+    """Return the numbers of all calls that are open, ascending, as `Advance` has them: one for all
+    sleeps that are over at the same time.
     """
     numbers = set[int]()
     for number in open_calls:

@@ -1,4 +1,6 @@
-"""Reads scripts in processes that can only compute, which the kernel ends if a script takes too much."""
+"""Reads scripts in processes that can only compute, which the kernel ends if a
+script takes too much.
+"""
 
 import json
 import signal
@@ -41,19 +43,22 @@ _SHAPES: Final[Mapping[str, TypeAdapter[Any]]] = {
 
 
 class ScriptReader:
-    """Does readings: as many at once as the machine has cores, each in a process that stays for the next ones.
+    """Does readings: as many at once as the machine has cores, each in a process that
+    stays for the next ones.
 
-    The latest short answers are given again: a program that runs again is not read again. It is called like
-    `reading.read`, in a thread.
+    The latest short answers are given again: a program that runs again is not read again. It is
+    called like `reading.read`, in a thread.
     """
 
     def __init__(self) -> None:
-        self._pool = ComputingPool("reads scripts", Service(_MODULE, MAX_READER_BYTES, SECONDS, MAX_READING_BYTES))
+        self._pool = ComputingPool(
+            "reads scripts", Service(_MODULE, MAX_READER_BYTES, SECONDS, MAX_READING_BYTES)
+        )
         self._answers = BoundedCache[bytes, bytes](MAX_KEPT_READINGS_BYTES)
 
     def __call__(self, name: str, *arguments: Any) -> Any:
-        """Do a reading. Raises Unreadable, and InterpreterCrashed if a process was ended from outside, answers what is
-        no answer to that reading, or none becomes free.
+        """Do a reading. Raises Unreadable, and InterpreterCrashed if a process was ended from
+        outside, answers what is no answer to that reading, or none becomes free.
         """
         request = json.dumps([name, arguments]).encode()
         digest = sha256(request).digest()
@@ -68,7 +73,9 @@ class ScriptReader:
         return reading.value
 
     def warm_up(self) -> None:
-        """Have a process ready, so that the first script does not wait for one to start. Raises InterpreterCrashed."""
+        """Have a process ready, so that the first script does not wait for one to start.
+        Raises InterpreterCrashed.
+        """
         try:
             self._pool.warm_up()
         except NoAnswer as error:
@@ -86,13 +93,17 @@ class ScriptReader:
             problem = _OWN_END.get(end.status) if end.status is not None else None
             if problem is not None:
                 raise Unreadable(problem) from end
-            raise InterpreterCrashed(f"the process that reads scripts has ended with {end.status}") from end
+            raise InterpreterCrashed(
+                f"the process that reads scripts has ended with {end.status}"
+            ) from end
         except NoAnswer as error:
             raise InterpreterCrashed(f"the process that reads scripts: {error}") from error
 
 
 class _Reading(NamedTuple):
-    """An answer that has been checked: a value and its JSON, or the problem for which there is none."""
+    """An answer that has been checked: a value and its JSON, or the problem
+    for which there is none.
+    """
 
     value: Any = None
     text: bytes = b""
@@ -100,7 +111,9 @@ class _Reading(NamedTuple):
 
 
 def _reading_of(answer: Any, name: str, arguments: tuple[Any, ...]) -> _Reading:
-    """Return what a process has answered. Raises NoAnswer if that is no answer to such a reading."""
+    """Return what a process has answered. Raises NoAnswer if that is no
+    answer to such a reading.
+    """
     match answer:
         case {"unreadable": str() as problem}:
             return _Reading(problem=problem)
@@ -112,7 +125,9 @@ def _reading_of(answer: Any, name: str, arguments: tuple[Any, ...]) -> _Reading:
 
 
 def _require_reading(name: str, arguments: tuple[Any, ...], text: bytes) -> None:
-    """Raise NoAnswer if that is not the answer to such a reading, or names lines that the script lacks."""
+    """Raise NoAnswer if that is not the answer to such a reading, or names lines
+    that the script lacks.
+    """
     try:
         reading = _SHAPES[name].validate_json(text, strict=True)
     except ValidationError:

@@ -1,4 +1,6 @@
-"""What the processes do that read scripts: they answer a request with a reading, or with why there is none."""
+"""What the processes do that read scripts: they answer a request with a reading, or
+with why there is none.
+"""
 
 import encodings.idna  # noqa: F401 - here, because no module can be imported later
 import json
@@ -15,7 +17,9 @@ def prepare() -> None:
 
 
 def answer(request: bytes) -> Answer:
-    """Return a reading as JSON. What a script that cannot be read has taken may not be given back."""
+    """Return a reading as JSON. What a script that cannot be read has taken
+    may not be given back.
+    """
     name, arguments = json.loads(request)
     try:
         reading = read(name, *arguments)

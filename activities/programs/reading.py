@@ -1,5 +1,6 @@
-"""What workers read in scripts, each a function of JSON: a worker has it done in a process of its own, as a script can
-be made to take long or much memory. In a process that serves one person alone it is done at once.
+"""What workers read in scripts, each a function of JSON: a worker has it done in a process of its
+own, as a script can be made to take long or much memory. In a process that serves one person
+alone it is done at once.
 """
 
 import asyncio
@@ -27,17 +28,22 @@ from sennit.workflows.plan.programs.syntax import doubts_in, problems_in
 from sennit.workflows.plan.quotes.quote import quote_of
 
 _OWN_ERRORS = (
-    MemoryError, RecursionError, LookupError, ValueError, ArithmeticError, TypeError, AttributeError, AssertionError,
+    MemoryError, RecursionError, LookupError, ValueError, ArithmeticError, TypeError,
+    AttributeError, AssertionError,
 )  # fmt: skip
 _THREADS = ThreadPoolExecutor(processors(), "sennit-reading")
 PARSER = Lock()
-"""Held by a thread that parses Python: until 3.13 CPython counts the levels of all threads together."""
+"""Held by a thread that parses Python: until 3.13 CPython counts the levels
+of all threads together.
+"""
 Read = Callable[..., Any]
 """Does a reading by its name. Raises Unreadable."""
 
 
 class Unreadable(Exception):
-    """A script that takes too much to be read: more time, memory or levels than there are. It is the same again."""
+    """A script that takes too much to be read: more time, memory or levels than there
+    are. It is the same again.
+    """
 
 
 def problem_of(error: Unreadable) -> Problem:
@@ -51,17 +57,21 @@ def read(name: str, *arguments: Any) -> Any:
         with PARSER:
             return _READINGS[name](*arguments)
     except _OWN_ERRORS as error:
-        raise Unreadable(f"it cannot be read: {type(error).__name__}: {one_line(str(error), 100)}") from error
+        raise Unreadable(
+            f"it cannot be read: {type(error).__name__}: {one_line(str(error), 100)}"
+        ) from error
 
 
 async def ask(reading: Read, name: str, *arguments: Any) -> Any:
-    """Have a reading done outside the event loop; those that wait for their turn keep nothing else waiting. Raises
-    Unreadable, InterpreterCrashed.
+    """Have a reading done outside the event loop; those that wait for their turn keep nothing else
+    waiting. Raises Unreadable, InterpreterCrashed.
     """
     return await asyncio.get_running_loop().run_in_executor(_THREADS, reading, name, *arguments)
 
 
-def _problems(script: str, arguments: Collection[str], tools: Mapping[str, Any]) -> list[tuple[str, Where, str]]:
+def _problems(
+    script: str, arguments: Collection[str], tools: Mapping[str, Any]
+) -> list[tuple[str, Where, str]]:
     return _rows(wrong_in(script, arguments, tools))
 
 
@@ -75,9 +85,14 @@ def _rows(problems: Iterable[Problem]) -> list[tuple[str, Where, str]]:
 
 
 def _quote(
-    script: str, effects: Mapping[str, str], prices: Mapping[str, tuple[int, int]], inputs: Mapping[str, Any]
+    script: str,
+    effects: Mapping[str, str],
+    prices: Mapping[str, tuple[int, int]],
+    inputs: Mapping[str, Any],
 ) -> tuple[Any, ...]:
-    """Return a program's quote. `prices` are those of the roles and of the models that the script names."""
+    """Return a program's quote. `prices` are those of the roles and of the models
+    that the script names.
+    """
     tools = {name: {"effect": effect} for name, effect in effects.items()}
     return quote_of(script, tools, prices.get, inputs).in_short()
 
@@ -90,7 +105,9 @@ def _models(script: str, models: Collection[str]) -> list[str]:
 def _planned(
     text: str, goal: str, tools: Collection[str], models: Collection[str], stop: str
 ) -> tuple[dict[str, Any], list[str]]:
-    """Return the plan of a planner's script, and what keeps it from being worth checking: then all that is wrong."""
+    """Return the plan of a planner's script, and what keeps it from being worth checking:
+    then all that is wrong.
+    """
     if stop == "length":
         cut = "the script was cut off because it is too long; write a shorter one"
         return program_plan_of(text, goal), [cut]

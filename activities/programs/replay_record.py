@@ -1,7 +1,9 @@
-"""What a script was told, entry by entry: all that it takes to have it stand where it stood, in another process.
+"""What a script was told, entry by entry: all that it takes to have it stand where it
+stood, in another process.
 
-An entry is what a call was answered at once, or how a call ended. The workflow's store keeps older entries in parts;
-each part is longer than all that follow it, so that an advance stores little and a replay reads few of them.
+An entry is what a call was answered at once, or how a call ended. The workflow's store keeps older
+entries in parts; each part is longer than all that follow it, so that an advance stores little and
+a replay reads few of them.
 """
 
 import json
@@ -12,18 +14,22 @@ from typing import Any, Final, NamedTuple
 from sennit.workflows.plan.language.text import text_bytes
 
 Entry = dict[str, Any]
-"""`{}` for a call that is open, `{"value": ...}` or `{"error": [type, message]}` for one that was answered at once, or
-`{"end": [number, value, error, clock]}`.
+"""`{}` for a call that is open, `{"value": ...}` or `{"error": [type, message]}` for one that was
+answered at once, or `{"end": [number, value, error, clock]}`.
 """
 END: Final = "end"
 _MESSAGE_ENTRIES: Final = 2_000
 """Of one message of a replay."""
 _MESSAGE_BYTES: Final = 1_000_000
-"""Of one message of a replay, beside its last entry: what a script has dropped must not lie there all at once."""
+"""Of one message of a replay, beside its last entry: what a script has dropped must not
+lie there all at once.
+"""
 
 
 class StoredPart(NamedTuple):
-    """Entries in the store: the digest of their body, how many they are, and its length in bytes."""
+    """Entries in the store: the digest of their body, how many they are,
+    and its length in bytes.
+    """
 
     digest: str
     entries: int
@@ -39,7 +45,9 @@ class _Link(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """The entries of a session so far. Records share what they have in common, so that each advance can keep one."""
+    """The entries of a session so far. Records share what they have in common, so that
+    each advance can keep one.
+    """
 
     stored: tuple[StoredPart, ...] = ()
     lacks_values: bool = False

@@ -1,4 +1,5 @@
-"""From the types that a script writes to JSON schemas: `list[str]`, `int | None`, `{"good": bool}`, a dataclass.
+"""From the types that a script writes to JSON schemas: `list[str]`, `int | None`,
+`{"good": bool}`, a dataclass.
 
 A type arrives as it is written, as text; a dict or a list of types as one.
 """
@@ -43,8 +44,8 @@ _OBJECTS = ("dict", "Dict", "Mapping")
 
 
 def schema_of(written: Any, classes: Classes) -> Schema:
-    """Return the JSON schema of a type; an object that is one already is left as it is. A class that it names more than
-    once is in `$defs`. Raises ValueError for a dict that is neither.
+    """Return the JSON schema of a type; an object that is one already is left as it is. A class
+    that it names more than once is in `$defs`. Raises ValueError for a dict that is neither.
     """
     if is_json_schema(written):
         return _checked(written)
@@ -71,14 +72,24 @@ def _is_long(schema: Any) -> bool:
 
 def _object(properties: Mapping[str, Schema], required: list[str] | None = None) -> Schema:
     wanted = list(properties) if required is None else required
-    return {"type": "object", "properties": dict(properties), "required": wanted, "additionalProperties": False}
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": wanted,
+        "additionalProperties": False,
+    }
 
 
 def _choice(values: list[Any]) -> Schema:
-    """Return the schema of one of some values. Raises ValueError for a list that has none, or others than JSON has."""
+    """Return the schema of one of some values. Raises ValueError for a list that has none,
+    or others than JSON has.
+    """
     are_values = all(isinstance(value, str | int | float | None) for value in values)
     if not values or not are_values:
-        raise ValueError(f"schema {values!r:.80}: a list has one type, such as [str], or the values to choose from")
+        raise ValueError(
+            f"schema {values!r:.80}: a list has one type, such as [str], or the values to choose "
+            "from"
+        )
     return {"enum": values}
 
 
@@ -113,17 +124,23 @@ class _Reader:
         except TooLarge as error:
             raise ValueError(f"schema {text[:80]!r} is too large: {error.msg}") from None
         except SyntaxError:
-            raise ValueError(f"schema {text[:80]!r} is no type; write one such as list[str]") from None
+            raise ValueError(
+                f"schema {text[:80]!r} is no type; write one such as list[str]"
+            ) from None
         return self._read(tree)
 
     def _part(self, schema: Schema) -> Schema:
         """Return a JSON schema that stands in a dict of types. Raises ValueError."""
         if "$defs" in schema:
-            raise ValueError("schema: a JSON schema with `$defs` stands by itself, not in a dict of types")
+            raise ValueError(
+                "schema: a JSON schema with `$defs` stands by itself, not in a dict of types"
+            )
         return _checked(schema)
 
     def whole(self, schema: Schema) -> Schema:
-        """Return what was read with each class in its place, or in `$defs` if it is named more than once."""
+        """Return what was read with each class in its place, or in `$defs` if it
+        is named more than once.
+        """
         shared = {name for name, count in self._uses.items() if count > 1}
 
         def placed(part: Any) -> Any:
@@ -145,13 +162,17 @@ class _Reader:
     def _take(self, parts: int = 1) -> None:
         self._left -= parts
         if self._left < 0:
-            raise ValueError(f"schema has more than {MAX_SCHEMA_PARTS:,} types; write a simpler one")
+            raise ValueError(
+                f"schema has more than {MAX_SCHEMA_PARTS:,} types; write a simpler one"
+            )
 
     def _read(self, tree: ast.expr) -> Schema:
         self._take()
         self._level += 1
         if self._level > _LEVELS:
-            raise ValueError(f"schema is nested more than {_LEVELS} levels deep; write a simpler one")
+            raise ValueError(
+                f"schema is nested more than {_LEVELS} levels deep; write a simpler one"
+            )
         found = self._type(tree)
         self._level -= 1
         return found
@@ -182,13 +203,16 @@ class _Reader:
                     return _object(properties)
             case ast.List([one]) if not isinstance(one, ast.Constant):
                 return {"type": "array", "items": self._read(one)}
-        raise ValueError(f"schema {ast.unparse(tree)[:80]!r} is no type that a model can answer with")
+        raise ValueError(
+            f"schema {ast.unparse(tree)[:80]!r} is no type that a model can answer with"
+        )
 
     def _generic(self, name: str, parts: list[ast.expr]) -> Schema:
         if name in ("tuple", "Tuple") and parts and not isinstance(parts[-1], ast.Constant):
             read = list(map(self._read, parts))
             one = read[0]
-            # The schemas of classes are not written yet, and all look alike: the types tell whether they differ.
+            # The schemas of classes are not written yet, and all look alike: the types
+            # tell whether they differ.
             texts = list(map(ast.unparse, parts))
             if texts.count(texts[0]) < len(texts):
                 one = _either(*read)
@@ -204,13 +228,18 @@ class _Reader:
         if name == "Literal" and parts:
             values = list(map(_literal, parts))
             return {"enum": values}
-        raise ValueError(f"schema: {name}[...] is no type that a model can answer with; write list, dict or a union")
+        raise ValueError(
+            f"schema: {name}[...] is no type that a model can answer with; write list, dict or a "
+            "union"
+        )
 
     def _class(self, name: str) -> Schema:
         fields = self._classes.get(name)
         if fields is None or name in self._inside:
             why = "contains itself" if fields is not None else "is no type"
-            raise ValueError(f"schema: {name} {why}; write str, int, list[...], a dict of types or a dataclass")
+            raise ValueError(
+                f"schema: {name} {why}; write str, int, list[...], a dict of types or a dataclass"
+            )
         if len(fields) == 1:
             field, annotation, _ = fields[0]
             if field == "":  # a name for a type, or an enum
@@ -276,7 +305,10 @@ def _literal(tree: ast.expr) -> Any:
     # An int may be too large to be tested as a float.
     if isinstance(number, int) or (isinstance(number, float) and math.isfinite(number)):
         return number
-    raise ValueError(f"schema: Literal[{ast.unparse(tree)[:40]}] is no JSON; write texts, numbers, true and false")
+    raise ValueError(
+        f"schema: Literal[{ast.unparse(tree)[:40]}] is no JSON; write texts, numbers, true and "
+        "false"
+    )
 
 
 def _either(*schemas: Schema) -> Schema:

@@ -1,8 +1,8 @@
 """The processes in which scripts run and wait, of this worker.
 
-Each program has a process of its own, with all of its tasks: no other one sees what it changes in the modules of
-Python, and what it takes is its own. A process is only a convenience. Whatever was told to a script is on record, so
-any process may be ended at any time.
+Each program has a process of its own, with all of its tasks: no other one sees what it changes in
+the modules of Python, and what it takes is its own. A process is only a convenience. Whatever was
+told to a script is on record, so any process may be ended at any time.
 """
 
 import json
@@ -24,7 +24,9 @@ _MODULE: Final = "sennit.activities.programs.cpython.service"
 PROCESS_SECONDS: Final = 600
 """Of processor time that one process may take before the kernel ends it."""
 _PATIENCE_SECONDS: Final = 120.0
-"""For which a script may keep its thread waiting beside the time that it may compute, on a machine that is busy."""
+"""For which a script may keep its thread waiting beside the time that it may compute, on
+a machine that is busy.
+"""
 _BASE_BYTES: Final = 3 << 20
 """That a process takes before its first script, beside what it shares with its parent."""
 _PAGE_BYTES: Final = 4096
@@ -49,7 +51,8 @@ class ScriptProcess:
         return self._process.written
 
     def tell(self, message: dict[str, Any], seconds: float) -> Any:
-        """Send a message to the script's session and return what it answers, of which only that it is JSON is certain.
+        """Send a message to the script's session and return what it answers, of which only that
+        it is JSON is certain.
 
         Raises NoAnswer, OutOfTime, ProcessEnded. Then the process has ended.
         """
@@ -118,7 +121,9 @@ class ScriptProcesses:
         return Place(process)
 
     def used(self, process: ScriptProcess) -> None:
-        """Note that a script has just run there, and end processes if all of them take too much memory."""
+        """Note that a script has just run there, and end processes if all of
+        them take too much memory.
+        """
         with self._lock:
             if process in self._latest:
                 del self._latest[process]
@@ -127,7 +132,8 @@ class ScriptProcesses:
             for oldest in list(self._latest):
                 if oldest is process or not self._is_full():
                     break
-                # A script that runs there goes on: its thread waits for the answer, and asks for room after it.
+                # A script that runs there goes on: its thread waits for the answer, and
+                # asks for room after it.
                 if oldest.lock.acquire(blocking=False):
                     del self._latest[oldest]
                     oldest.end()

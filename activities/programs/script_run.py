@@ -1,7 +1,8 @@
-"""One script on its way to where it waits: its calls are answered, and what goes wrong is told with a line.
+"""One script on its way to where it waits: its calls are answered, and what goes
+wrong is told with a line.
 
-Nothing that the script's process says is believed: every message is checked, its lines are those of the script, and its
-call sites name what stands there.
+Nothing that the script's process says is believed: every message is checked, its lines are those of
+the script, and its call sites name what stands there.
 """
 
 import math
@@ -90,15 +91,18 @@ class OtherCalls(Exception):
 
 
 class ScriptRun:
-    """A script on its way to where it waits next. The time in it is that of the last end that it was told.
+    """A script on its way to where it waits next. The time in it is that of the
+    last end that it was told.
 
-    Ends are told in the order in which they are given, each when nothing in the script can go on without it. Of those
-    until `since`, a program that was edited is told the next only when the calls that it has made meanwhile are known
-    to have ended or not: so coroutines interleave as they did. At most `MAX_OPEN_CALLS` are open, and the calls behind
-    them are queued.
+    Ends are told in the order in which they are given, each when nothing in the script can go on
+    without it. Of those until `since`, a program that was edited is told the next only when the
+    calls that it has made meanwhile are known to have ended or not: so coroutines interleave as
+    they did. At most `MAX_OPEN_CALLS` are open, and the calls behind them are queued.
     """
 
-    def __init__(self, text: str, function: str, place: Place, standing: Standing, answer: Answer, read: Read) -> None:
+    def __init__(
+        self, text: str, function: str, place: Place, standing: Standing, answer: Answer, read: Read
+    ) -> None:
         self.standing = standing
         self.place = place
         self.entries: list[Entry] = []
@@ -117,7 +121,9 @@ class ScriptRun:
         self._ended: deque[tuple[int, Ended]] = deque()
         """What has ended, of which the script was not told yet."""
         self._together = deque[int]()
-        """Sleeps that the script is told of in the message on its way, behind the first end in it."""
+        """Sleeps that the script is told of in the message on its way,
+        behind the first end in it.
+        """
         self._ends_on_way = 0
         """How many ends are in that message."""
         self._printed = list[str]()
@@ -177,7 +183,9 @@ class ScriptRun:
             raise OtherCalls
 
     def _stands_where_it_stood(self, said: Any) -> bool:
-        """Whether the process says, after a replay, that the script has made the calls that it made before."""
+        """Whether the process says, after a replay, that the script has made the
+        calls that it made before.
+        """
         if not isinstance(said, dict) or "diverged" in said:
             return False
         if said.get("digest") != self.standing.calls:
@@ -185,8 +193,12 @@ class ScriptRun:
         open_calls = said.get("open")
         return isinstance(open_calls, list) and set(open_calls) == set(self.standing.open)
 
-    def until_it_waits(self, message: dict[str, Any] | None, ended: Mapping[int, Ended], since: int) -> Advance:
-        """Tell the script a message and what has ended, until it waits for more. Raises InterpreterCrashed."""
+    def until_it_waits(
+        self, message: dict[str, Any] | None, ended: Mapping[int, Ended], since: int
+    ) -> Advance:
+        """Tell the script a message and what has ended, until it waits for more.
+        Raises InterpreterCrashed.
+        """
         self._since = since
         self._ended = deque(ended.items())
         self._ends_on_way = 0
@@ -201,7 +213,10 @@ class ScriptRun:
                 said = self._tell(message, TURN_SECONDS)
                 message = None
                 if self._process.written - before > _ADVANCE_BYTES:
-                    raise Untrue(f"it has told more than {_ADVANCE_BYTES >> 20} MB without waiting for a call")
+                    raise Untrue(
+                        f"it has told more than {_ADVANCE_BYTES >> 20} MB without waiting for a "
+                        "call"
+                    )
                 self._hear_of_ends(said)
                 if isinstance(said, dict) and "calls" in said:
                     self._note(said.get("print"))
@@ -263,15 +278,26 @@ class ScriptRun:
         if is_queued:
             self.standing.queued[call.number] = call
         elif isinstance(ended, Sleep):
-            self.standing.sleeps[call.number] = ended._replace(line=call.line, coroutine=call.coroutine)
+            self.standing.sleeps[call.number] = ended._replace(
+                line=call.line, coroutine=call.coroutine
+            )
         elif ended is not None:
             self._ended.appendleft((call.number, ended))
         return {}
 
     def _checked_call(self, said: Any) -> Call | NotJson:
-        """Return a call that the process tells, or why its values may not leave the script. Raises Untrue."""
+        """Return a call that the process tells, or why its values may not leave the
+        script. Raises Untrue.
+        """
         match said:
-            case [int() as number, str() as word, list() as args, dict() as kwargs, int() as line, str() as site]:
+            case [
+                int() as number,
+                str() as word,
+                list() as args,
+                dict() as kwargs,
+                int() as line,
+                str() as site,
+            ]:
                 pass
             case _:
                 raise Untrue("it has told a call that is none")
@@ -294,10 +320,14 @@ class ScriptRun:
         """Check what the process tells of tasks. Raises Untrue."""
         texts: tuple[str, ...]
         match word, args:
-            case str(), [str() as site, str() as about, *budget] if word == BEGUN and len(budget) <= 1:
+            case str(), [str() as site, str() as about, *budget] if (
+                word == BEGUN and len(budget) <= 1
+            ):
                 self._checked_site(site)
                 texts = (about,)
-            case str(), [number, str() as status, str() as error] if word == ENDED and type(number) is int:
+            case str(), [number, str() as status, str() as error] if (
+                word == ENDED and type(number) is int
+            ):
                 texts = (status, error)
             case str(), [[*numbers]] if word == JOINED and _are_numbers(numbers):
                 texts = ()
@@ -308,7 +338,9 @@ class ScriptRun:
             raise Untrue("it has told news of tasks that are none")
 
     def _checked_site(self, site: str) -> str:
-        """Return a call site that the process tells: its names are those of functions of the script. Raises Untrue."""
+        """Return a call site that the process tells: its names are those of functions of the
+        script. Raises Untrue.
+        """
         if len(site) > _SITE_CHARACTERS or not _SITE.fullmatch(site):
             raise Untrue("it has told a call site that is none")
         for names in _SITE_NAMES_OF.findall(site):
@@ -318,7 +350,9 @@ class ScriptRun:
         return site
 
     def _may_be_in_site(self, name: str) -> bool:
-        """Whether a name of a call site is one that Sennit gives, or one whose parts stand in the script."""
+        """Whether a name of a call site is one that Sennit gives, or one whose
+        parts stand in the script.
+        """
         if name in _SITE_NAMES:
             return True
         parts = name.removeprefix("__").split(".")
@@ -384,8 +418,8 @@ class ScriptRun:
             self._together.append(number)
 
     def _hear_of_ends(self, said: Any) -> None:
-        """Note which ends of the last message the script was told: after one that makes it call, it is told no other
-        one. Raises Untrue.
+        """Note which ends of the last message the script was told: after one that makes it call, it
+        is told no other one. Raises Untrue.
         """
         told = said.get("told", 0) if isinstance(said, dict) else 0
         if type(told) is not int or not 0 <= told <= self._ends_on_way:
@@ -418,8 +452,11 @@ class ScriptRun:
         return entry
 
     def _may_be_early(self, at: int) -> bool:
-        """Whether something may have ended before, of which nobody has asked yet: a call, or the next sleep."""
-        # Ends of one time were told in one step, and what the script has called there ended later than all of them.
+        """Whether something may have ended before, of which nobody has asked yet: a
+        call, or the next sleep.
+        """
+        # Ends of one time were told in one step, and what the script has called there ended
+        # later than all of them.
         if self._has_called and at > self._last_at:
             return True
         sleep = min(self.standing.sleeps.values(), default=None)
@@ -471,7 +508,9 @@ class ScriptRun:
         self.standing.seconds = max(seconds, self.standing.seconds)
 
     def _note(self, text: Any) -> None:
-        """Keep what the script prints, and of what is more than any log has a little, so that it is known to be cut."""
+        """Keep what the script prints, and of what is more than any log has a little, so that
+        it is known to be cut.
+        """
         if not isinstance(text, str):
             raise Untrue("it has told a text that is none")
         most = max(self._room, 0) + 1
@@ -538,7 +577,9 @@ class ScriptRun:
                 raise Untrue("it has told an error that is none")
         if kind == "MemoryError":
             most = f"{MAX_MEMORY_BYTES >> 20} MB"
-            message = f"the values of the script take more than {most}; have tasks return what counts"
+            message = (
+                f"the values of the script take more than {most}; have tasks return what counts"
+            )
         elif kind == "RecursionError":
             message = "functions call each other too many levels deep; write a loop"
         number = self._number(line)
@@ -573,17 +614,26 @@ class ScriptRun:
     # How a script ends that does not say so itself.
 
     def _process_ended(self, end: ProcessEnded) -> Advance:
-        """Return how the script has ended its process. Raises InterpreterCrashed if something else has."""
+        """Return how the script has ended its process. Raises InterpreterCrashed
+        if something else has.
+        """
         status = end.status
         if status is None or status == -signal.SIGKILL:
             raise InterpreterCrashed("the process of a script was killed") from end
         if status == -signal.SIGXCPU:
             return self._too_long(f"{PROCESS_SECONDS} s in all")
         if status == -signal.SIGSYS:
-            return self._error("RuntimeError", "the script has asked the kernel for what no script may have")
+            return self._error(
+                "RuntimeError", "the script has asked the kernel for what no script may have"
+            )
         if status >= 0:
-            message = f"the process of the script has ended with status {status}: the script has ended it, or changed"
-            return self._error("RuntimeError", f"{message} a part of Python that Sennit needs there")
+            message = (
+                f"the process of the script has ended with status {status}: the script has ended "
+                "it, or changed"
+            )
+            return self._error(
+                "RuntimeError", f"{message} a part of Python that Sennit needs there"
+            )
         advice = "write it in simpler steps, or give a part of it to tools"
         return self._error("MemoryError", f"its interpreter has ended on it; {advice}")
 
@@ -607,7 +657,9 @@ class ScriptRun:
     # Lines.
 
     def _number(self, line: Any) -> int:
-        """Return the line of the script for a line that its process tells, 0 for none. Raises Untrue."""
+        """Return the line of the script for a line that its process tells, 0
+        for none. Raises Untrue.
+        """
         if type(line) is not int or not 0 <= line <= self._lines:
             raise Untrue("it has told a line that the script has not")
         return line
@@ -634,7 +686,9 @@ def _are_numbers(value: Any) -> TypeGuard[list[int]]:
 
 def _are_pairs(value: Any) -> TypeGuard[list[list[Any]]]:
     """Whether a process tells a list of pairs."""
-    return isinstance(value, list) and all(isinstance(pair, list) and len(pair) == 2 for pair in value)
+    return isinstance(value, list) and all(
+        isinstance(pair, list) and len(pair) == 2 for pair in value
+    )
 
 
 def _number_of(seconds: Any) -> float:

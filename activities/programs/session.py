@@ -1,7 +1,7 @@
 """Where a program stands between two advances: an artifact of its own, small whatever came before.
 
-The script itself waits in a process, which is only a convenience: the session has the record of what the script was
-told, with which it stands there again in any other process.
+The script itself waits in a process, which is only a convenience: the session has the record of
+what the script was told, with which it stands there again in any other process.
 """
 
 import asyncio
@@ -33,9 +33,12 @@ from sennit.workflows.plan.compile.execution_plan import KEY_CHARACTERS
 from sennit.workflows.plan.limits import MAX_NOTED_FAILURES
 
 _KEYS = 2
-"""How the calls of a program are known. Versions of Sennit before this one have noted nothing of that."""
+"""How the calls of a program are known. Versions of Sennit before this one have
+noted nothing of that.
+"""
 _OTHER_KEYS = (
-    "the run that this one forks was made by an earlier version of Sennit, which knew the calls of programs in another "
+    "the run that this one forks was made by an earlier version of Sennit, which knew the calls "
+    "of programs in another "
     "way, so that none would be taken over: start a new run instead"
 )
 _TAIL = 64
@@ -66,8 +69,8 @@ Shape = Literal["", "ref"]
 
 
 class OpenCall(NamedTuple):
-    """A call that the script may wait for: its node, its key, and what the script reads of the output: all of it, or a
-    reference to it; and whether it writes.
+    """A call that the script may wait for: its node, its key, and what the script reads of the
+    output: all of it, or a reference to it; and whether it writes.
     """
 
     node: str
@@ -77,8 +80,9 @@ class OpenCall(NamedTuple):
 
 
 class Writing(NamedTuple):
-    """A write to a resource of whose end the script was not told yet: its key, and the task that has called it. `last`
-    is when the latest write to the resource was made of which that task knew when it made the call.
+    """A write to a resource of whose end the script was not told yet: its key, and the task that
+    has called it. `last` is when the latest write to the resource was made of which that task knew
+    when it made the call.
     """
 
     resource: str = ""
@@ -88,8 +92,8 @@ class Writing(NamedTuple):
 
 
 class Heard(NamedTuple):
-    """A write of whose end a task is `told` at that time of its clock: when it was made, and when the `last` one was of
-    which the task knew when it made the call.
+    """A write of whose end a task is `told` at that time of its clock: when it was made, and when
+    the `last` one was of which the task knew when it made the call.
     """
 
     told: int
@@ -100,8 +104,8 @@ class Heard(NamedTuple):
 
 
 class Fed(NamedTuple):
-    """How a call ended, as the script is told: by its key, with the digest of its value, or a status and an error, and
-    when, in milliseconds.
+    """How a call ended, as the script is told: by its key, with the digest of its value, or a
+    status and an error, and when, in milliseconds.
     """
 
     key: str
@@ -112,7 +116,9 @@ class Fed(NamedTuple):
 
 
 class SessionSlice(NamedTuple):
-    """What the calls of a running `task` may spend, by its id; and the task `around` it that has a budget, too."""
+    """What the calls of a running `task` may spend, by its id; and the task `around` it
+    that has a budget, too.
+    """
 
     task: str
     limits: dict[str, int]
@@ -120,28 +126,32 @@ class SessionSlice(NamedTuple):
 
 
 class Session(BaseModel):
-    """The session of a script: `function`, called with `arguments`; those are only in the first of a chain of sessions.
+    """The session of a script: `function`, called with `arguments`; those are only in the first
+    of a chain of sessions.
 
-    `key` is what its calls are known by. `node` is the id of its program node, and `stems` what the ids of its calls
-    begin with, from which call on: when the program runs again, in another `generation`, new ones begin.
-    `tasks` are the tasks of the script that run: the number of the call with which each has begun, and its id.
-    `slices` are those that have a budget, by their call sites. `held` are open calls that have failed, of which the
-    script is told only when nothing else is open: they end it, and tasks beside them are to come to their ends first.
-    `clock` is the time in milliseconds at which it began, and `since` that at which it began again, or in a run that
-    forks others: of those and of this are `runs`, each with the time from which on its UUIDs count. `again` says that
-    the run may know calls that it makes from when it ran before, and `retold` that an advance has been made again, or
-    the program in another plan: when calls ended may be noted that this session is told of later. `fed` are the ends
-    that the script was told in this advance, in order; they are not stored.
-    With `repeat_writes` no write asks because an earlier script may have made it. `writing` are writes that an
-    earlier script may have made, by their nodes, and `heard` those of whose ends the script is told. By task, "" for
-    `main`, `wrote` says when the last one was made to each resource, and `inherited` the same of those before the task;
-    `branches` are the tasks by the numbers of their calls.
-    `numbers` are those that its writes have among equal ones, where these are not the first ones in order.
-    `skipped` are the calls that had failed, or were cancelled, when the program ran before, or in a run that this one
-    forks: equal calls go by the numbers behind them. `failed` are those of this run that have, for runs that fork it.
-    `counts` are how often equal calls were made, those counted longer ago in `counted`, as (digest, length).
-    `waiting` is where the script waits, and `record` the latest entries of what it was told; earlier ones are in
-    `parts` of the record. `first` is the session that has the arguments.
+    `key` is what its calls are known by. `node` is the id of its program node, and `stems` what the
+    ids of its calls begin with, from which call on: when the program runs again, in another
+    `generation`, new ones begin. `tasks` are the tasks of the script that run: the number of the
+    call with which each has begun, and its id. `slices` are those that have a budget, by their call
+    sites. `held` are open calls that have failed, of which the script is told only when nothing
+    else is open: they end it, and tasks beside them are to come to their ends first. `clock` is the
+    time in milliseconds at which it began, and `since` that at which it began again, or in a run
+    that forks others: of those and of this are `runs`, each with the time from which on its UUIDs
+    count. `again` says that the run may know calls that it makes from when it ran before, and
+    `retold` that an advance has been made again, or the program in another plan: when calls ended
+    may be noted that this session is told of later. `fed` are the ends that the script was told in
+    this advance, in order; they are not stored. With `repeat_writes` no write asks because an
+    earlier script may have made it. `writing` are writes that an earlier script may have made, by
+    their nodes, and `heard` those of whose ends the script is told. By task, "" for `main`, `wrote`
+    says when the last one was made to each resource, and `inherited` the same of those before the
+    task; `branches` are the tasks by the numbers of their calls. `numbers` are those that its
+    writes have among equal ones, where these are not the first ones in order. `skipped` are the
+    calls that had failed, or were cancelled, when the program ran before, or in a run that this one
+    forks: equal calls go by the numbers behind them. `failed` are those of this run that have, for
+    runs that fork it. `counts` are how often equal calls were made, those counted longer ago in
+    `counted`, as (digest, length). `waiting` is where the script waits, and `record` the latest
+    entries of what it was told; earlier ones are in `parts` of the record. `first` is the session
+    that has the arguments.
     """
 
     script: str
@@ -184,7 +194,9 @@ class Session(BaseModel):
     branches: dict[int, str] = {}
 
     def begin(self, node: str, *, mark: str = "") -> None:
-        """Have the next ids begin with the id of the program's node, and with a `mark` if that may have been used."""
+        """Have the next ids begin with the id of the program's node, and with a `mark` if
+        that may have been used.
+        """
         self.node = self.node or node
         stem = f"{self.node}_{mark}" if mark else self.node
         if len(stem) > MAX_STEM_CHARACTERS:
@@ -201,7 +213,9 @@ class Session(BaseModel):
             setattr(self, name, copy(value))
 
     def call_id(self, ordinal: int) -> str:
-        """Return the id of the call of that number. Raises LookupError for one that was not made."""
+        """Return the id of the call of that number. Raises LookupError for
+        one that was not made.
+        """
         if not 1 <= ordinal <= self.made:
             raise LookupError(ordinal)
         for first, stem in reversed(self.stems):
@@ -210,16 +224,22 @@ class Session(BaseModel):
         raise LookupError(ordinal)
 
     def numbers_of(self, place: str, before: int) -> Sequence[int]:
-        """Return the numbers that the `before` writes of this session have which are equal to one in this place."""
+        """Return the numbers that the `before` writes of this session have which are
+        equal to one in this place.
+        """
         return self.numbers.get(place, range(1, before + 1))
 
     def hold(self, place: str, held: Sequence[int], number: int) -> None:
-        """Note that one more write has a number, beside those that the equal ones before it `held`."""
+        """Note that one more write has a number, beside those that the equal
+        ones before it `held`.
+        """
         if place in self.numbers or number != len(held) + 1:
             self.numbers[place] = [*held, number]
 
     def log(self, printed: str) -> tuple[str, ...]:
-        """Return what an advance has printed as lines of the log, as far as there is room; what is cut is said."""
+        """Return what an advance has printed as lines of the log, as far as there is
+        room; what is cut is said.
+        """
         kept = printed[: max(0, MAX_LOG_CHARACTERS - self.logged)]
         is_full = self.logged > MAX_LOG_CHARACTERS
         self.logged += len(printed)
@@ -228,7 +248,9 @@ class Session(BaseModel):
             for line in kept.removesuffix("\n").split("\n"):
                 lines.append(_cut(line))
         if len(kept) < len(printed) and not is_full:
-            lines.append(f"(the log ends here: a program logs at most {MAX_LOG_CHARACTERS >> 10} KiB)")
+            lines.append(
+                f"(the log ends here: a program logs at most {MAX_LOG_CHARACTERS >> 10} KiB)"
+            )
         return tuple(lines)
 
     def fail(self, error: str) -> None:
@@ -261,14 +283,18 @@ class Snapshots:
     """Where the latest sessions wait that this worker has advanced."""
 
     def __init__(self) -> None:
-        self._kept = BoundedCache[tuple[str, str], Snapshot](MAX_KEPT_SNAPSHOTS_BYTES, Snapshot.size)
+        self._kept = BoundedCache[tuple[str, str], Snapshot](
+            MAX_KEPT_SNAPSHOTS_BYTES, Snapshot.size
+        )
 
     def keep(self, run_prefix: str, digest: str, snapshot: Snapshot) -> None:
         """Keep where a session waits that is stored as `digest`."""
         self._kept.put((run_prefix, digest), snapshot)
 
     def find(self, run_prefix: str, digest: str) -> Snapshot | None:
-        """Return where the session waits that is stored as `digest`, if this worker has advanced it."""
+        """Return where the session waits that is stored as `digest`, if this
+        worker has advanced it.
+        """
         return self._kept.get((run_prefix, digest))
 
 
@@ -280,8 +306,9 @@ def _cut(line: str) -> str:
 
 
 class Counts:
-    """How often a session has made equal calls. Lookups are in memory; what is stored anew at an advance is short, and
-    O(log n) a call in all: older counts lie in bodies of their own, each longer than all that follow it.
+    """How often a session has made equal calls. Lookups are in memory; what is stored anew at an
+    advance is short, and O(log n) a call in all: older counts lie in bodies of their own, each
+    longer than all that follow it.
     """
 
     def __init__(self, session: Session, older: list[dict[str, int]]) -> None:
@@ -345,11 +372,16 @@ def ended_of(session: Session, end: Fed, shape: Shape, size: int, value: Any) ->
     if shape == "ref" and end.ref:
         return Ended(Ref.to(end.ref, value))
     if size > MAX_VALUE_BYTES:
-        limit = f"a script reads at most {MAX_VALUE_BYTES:,}. Have the tool return less, or declare it `large`"
+        limit = (
+            f"a script reads at most {MAX_VALUE_BYTES:,}. Have the tool return less, or declare "
+            "it `large`"
+        )
         return Ended(error=("ValueError", f"the result has {size:,} bytes; {limit}"))
     if session.read > MAX_READ_BYTES:
         limit = f"{MAX_READ_BYTES:,} bytes. Have tools return less, or declare them `large`"
-        return Ended(error=("MemoryError", f"the results that the script has read are more than {limit}"))
+        return Ended(
+            error=("MemoryError", f"the results that the script has read are more than {limit}")
+        )
     return Ended(value)
 
 
@@ -359,9 +391,9 @@ async def load(library: ArtifactReader, run_prefix: str, digest: str) -> Session
 
 
 async def begin(session: Session, library: ArtifactReader, context: NodeContext) -> None:
-    """Give a program the time at which it first began, in this run or in one that it forks: so its clock goes on from
-    there until a call is made anew. Raises StoreUnavailable, and ProgramFailed in a fork of a run in which calls were
-    known in another way: it would make all of them again.
+    """Give a program the time at which it first began, in this run or in one that it forks: so its
+    clock goes on from there until a call is made anew. Raises StoreUnavailable, and ProgramFailed
+    in a fork of a run in which calls were known in another way: it would make all of them again.
     """
     assert isinstance(context.call, ProgramNodeCall)
     name, prefix = f"began {session.key}", context.run_prefix
@@ -393,11 +425,15 @@ async def begin(session: Session, library: ArtifactReader, context: NodeContext)
 
 
 async def note_told(
-    library: ArtifactReader, run_prefix: str, session: Session, ends: Iterable[tuple[str, int, bool]]
+    library: ArtifactReader,
+    run_prefix: str,
+    session: Session,
+    ends: Iterable[tuple[str, int, bool]],
 ) -> None:
-    """Note, for forks, when calls ended as an advance tells its script: by the key of each, with that time, and whether
-    it has been moved from the time that its worker says. What an attempt has noted that was killed does not count: the
-    run goes by the times that it tells last. Raises StoreUnavailable.
+    """Note, for forks, when calls ended as an advance tells its script: by the key of each, with
+    that time, and whether it has been moved from the time that its worker says. What an attempt
+    has noted that was killed does not count: the run goes by the times that it tells last.
+    Raises StoreUnavailable.
     """
 
     async def note(name: str, at: int, is_moved: bool) -> None:
@@ -415,8 +451,8 @@ async def note_failures(
     failed: Iterable[OpenCall],
     succeeded: Iterable[OpenCall],
 ) -> None:
-    """Note, for forks, calls that do not write and have failed or were given up, and not any more those that have
-    succeeded when they were run again. Raises StoreUnavailable.
+    """Note, for forks, calls that do not write and have failed or were given up, and not any more
+    those that have succeeded when they were run again. Raises StoreUnavailable.
     """
     known = dict.fromkeys(session.failed)
     for call in succeeded:
@@ -431,8 +467,8 @@ async def note_failures(
 
 
 async def recall_failures(library: ArtifactReader, run_prefix: str, session: Session) -> None:
-    """Have a program that runs again, or goes on from an earlier wait, keep what was noted of it before. Raises
-    StoreUnavailable.
+    """Have a program that runs again, or goes on from an earlier wait, keep what was noted of it
+    before. Raises StoreUnavailable.
     """
     session.failed = await library.noted(run_prefix, _failed(session.key)) or []
 
@@ -455,8 +491,8 @@ def told_before(session: Session, context: NodeContext) -> list[tuple[str, int, 
 
 
 def takes_over(session: Session, context: NodeContext) -> bool:
-    """Whether the program of a fork still stands where it did in the runs that this one forks: until it makes a call
-    anew, what it calls ends in the order in which it ended there.
+    """Whether the program of a fork still stands where it did in the runs that this one forks:
+    until it makes a call anew, what it calls ends in the order in which it ended there.
     """
     assert isinstance(context.call, ProgramNodeCall)
     if not session.runs:

@@ -1,4 +1,6 @@
-"""The record of what a script was told, between the session that is stored and the interpreter that takes it."""
+"""The record of what a script was told, between the session that is stored and the
+interpreter that takes it.
+"""
 
 import asyncio
 from collections.abc import Coroutine, Sequence
@@ -32,13 +34,18 @@ def snapshot_of(session: Session) -> Snapshot:
 
 
 async def keep(
-    session: Session, snapshot: Snapshot, library: ArtifactReader, run_prefix: str, bodies: dict[str, bytes]
+    session: Session,
+    snapshot: Snapshot,
+    library: ArtifactReader,
+    run_prefix: str,
+    bodies: dict[str, bytes],
 ) -> Snapshot:
-    """Write into a session where it waits, and return that as this worker keeps it. What must be stored with the
-    session is added to `bodies`.
+    """Write into a session where it waits, and return that as this worker keeps it. What must be
+    stored with the session is added to `bodies`.
 
-    Each part of the record is longer than all that follow it, as far as parts may be long: so a call is stored anew
-    O(log n) times in all, and a replay reads few parts. Raises BodyMissing, StoreUnavailable.
+    Each part of the record is longer than all that follow it, as far as parts may be long: so
+    a call is stored anew O(log n) times in all, and a replay reads few parts. Raises
+    BodyMissing, StoreUnavailable.
     """
     entries = [_without_large_value(entry, bodies) for entry in snapshot.record.recent]
     parts = list(snapshot.record.stored)

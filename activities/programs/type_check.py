@@ -33,8 +33,8 @@ log = logging.getLogger(__name__)
 
 
 def types_checked(text: str, script: str, stubs: str) -> list[Problem]:
-    """Return what the types of a script do not allow, the first 50. `text` is the script without what the run does
-    anyway, and `stubs` are the types of what it may call.
+    """Return what the types of a script do not allow, the first 50. `text` is the script without
+    what the run does anyway, and `stubs` are the types of what it may call.
     """
     problems = list[Problem]()
     for finding in _findings(text, stubs):
@@ -78,13 +78,17 @@ def _findings(text: str, stubs: str) -> list[dict[str, Any]]:
             log.warning("the types of a script were not checked: %s", error)
             return []
     if ended.returncode not in _ENDED:
-        log.warning("the types of a script were not checked: %.200s", ended.stderr.decode(errors="replace"))
+        log.warning(
+            "the types of a script were not checked: %.200s", ended.stderr.decode(errors="replace")
+        )
         return []
     return [_finding(entry, before) for entry in json.loads(ended.stdout)]
 
 
 def _finding(entry: dict[str, Any], before: Mapping[str, int]) -> dict[str, Any]:
-    """Return a finding with its line in the whole script; `before` are the lines of that before each file."""
+    """Return a finding with its line in the whole script; `before` are the lines of
+    that before each file.
+    """
     code = str(entry["check_name"])
     # Newer versions have another name for it.
     if code == "missing-attribute":
@@ -103,7 +107,9 @@ def _finding(entry: dict[str, Any], before: Mapping[str, int]) -> dict[str, Any]
 
 @cache
 def _program() -> str | None:
-    """Return the path of ty, which is beside this Python or on the path, None if it is not installed."""
+    """Return the path of ty, which is beside this Python or on the path, None
+    if it is not installed.
+    """
     beside = Path(sys.executable).with_name("ty")
     if beside.is_file():
         return str(beside)

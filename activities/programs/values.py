@@ -1,5 +1,5 @@
-"""What passes between a script and what is around it: its calls and how they end, JSON, and references to large
-results.
+"""What passes between a script and what is around it: its calls and how they end, JSON, and
+references to large results.
 """
 
 import math
@@ -25,10 +25,11 @@ _HALF = re.compile("[\ud800-\udfff]")
 class Call:
     """A call of a name that the script does not define, as the script made it.
 
-    `number` is unique in the session and ascends in the order of the calls; `line` is 1-based, 0 for a call that does
-    not stand in the script. Arguments are JSON; the types in `schema` are their texts: "bool", "list[str]", "Point |
-    None". A Ref stays one. `coroutine` is the call site: the tasks, phases and coroutines that the call is in, "" for
-    what `main` itself calls; `clock` is the time then, in milliseconds. Of so many `writes` the script had been told by
+    `number` is unique in the session and ascends in the order of the calls; `line` is 1-based, 0
+    for a call that does not stand in the script. Arguments are JSON; the types in `schema` are
+    their texts: "bool", "list[str]", "Point | None". A Ref stays one. `coroutine` is the call
+    site: the tasks, phases and coroutines that the call is in, "" for what `main` itself calls;
+    `clock` is the time then, in milliseconds. Of so many `writes` the script had been told by
     then that they had ended.
     """
 
@@ -44,8 +45,9 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a call ended: with a value, which is JSON, or with an error's type and message. `at` is when, in
-    milliseconds: so late is it then in the script, if it was not later before. `writes` says whether it was a write.
+    """How a call ended: with a value, which is JSON, or with an error's type and message. `at` is
+    when, in milliseconds: so late is it then in the script, if it was not later before. `writes`
+    says whether it was a write.
     """
 
     value: Any = None
@@ -55,8 +57,9 @@ class Ended:
 
 
 class Sleep(NamedTuple):
-    """The answer to a call that sleeps, in milliseconds: until when by the clock of the script, and `at` by that of the
-    run, which is another one while a script that was edited makes calls that it made before.
+    """The answer to a call that sleeps, in milliseconds: until when by the clock of the
+    script, and `at` by that of the run, which is another one while a script that was edited
+    makes calls that it made before.
     """
 
     due: int
@@ -76,13 +79,16 @@ class ScriptError:
 
 
 Answer = Callable[[Call], Ended | Sleep | None]
-"""Answers a call at once, or returns None: the call is open until `resume` gets how it ended. An error is raised where
-the script calls, not where it waits."""
+"""Answers a call at once, or returns None: the call is open until `resume` gets how it ended. An
+error is raised where the script calls, not where it waits.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Ref:
-    """What a script has of a large result: its digest, and how much `part` can read of it, in characters or items."""
+    """What a script has of a large result: its digest, and how much `part` can read of it,
+    in characters or items.
+    """
 
     digest: str
     size: int
@@ -105,8 +111,8 @@ def mapped(value: Any, change: Callable[[Ref], Any]) -> Any:
 
 
 def packed(value: Any) -> Any:
-    """Return a value as it is stored between sessions: with its Refs as JSON, and with what only looks like one
-    escaped.
+    """Return a value as it is stored between sessions: with its Refs as JSON, and with what only
+    looks like one escaped.
     """
     if isinstance(value, Ref):
         return {REFERENCE: value.digest, "size": value.size}
@@ -130,8 +136,8 @@ def unpacked(value: Any) -> Any:
 
 
 def with_refs(value: Any, known: Collection[tuple[str, int]], levels: int = _DEPTH) -> Any:
-    """Return a value that a script's process has packed, with its Refs. Raises NotJson for one that is not `known`, by
-    its digest and size, and for a value of more levels.
+    """Return a value that a script's process has packed, with its Refs. Raises NotJson for one that
+    is not `known`, by its digest and size, and for a value of more levels.
     """
     if levels < 0:
         raise NotJson(_TOO_DEEP)
@@ -182,17 +188,23 @@ class NotJson(TypeError):
 
 
 def as_json(value: Any) -> Any:
-    """Return a value of a script as JSON, in which a Ref stays one. Raises NotJson for more than 1 MB or 50 levels."""
+    """Return a value of a script as JSON, in which a Ref stays one. Raises NotJson for more
+    than 1 MB or 50 levels.
+    """
     return _Copy(MAX_VALUE_BYTES).of(value)
 
 
 def as_result(value: Any) -> Any:
-    """Return what a call gives to a script, which is JSON already. Raises NotJson for more than 1 MB."""
+    """Return what a call gives to a script, which is JSON already. Raises
+    NotJson for more than 1 MB.
+    """
     return _Copy(MAX_VALUE_BYTES, _RESULT_DEPTH).of(value)
 
 
 class _Copy:
-    """Counts what a value takes while it is copied, so that a value that shares its parts cannot grow without end."""
+    """Counts what a value takes while it is copied, so that a value that shares its parts
+    cannot grow without end.
+    """
 
     def __init__(self, limit: int, levels: int = _DEPTH) -> None:
         self._limit = limit
@@ -228,7 +240,9 @@ class _Copy:
 
     def _take_text(self, text: str) -> None:
         if not text.isascii() and _HALF.search(text):
-            raise NotJson("a text has half a character: write text.encode(errors='replace').decode()")
+            raise NotJson(
+                "a text has half a character: write text.encode(errors='replace').decode()"
+            )
         self._take(text_bytes(text) + 2)
 
     def _take(self, size: int) -> None:

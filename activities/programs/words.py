@@ -1,6 +1,7 @@
 """The words of a script: from a call that it makes to a node of the plan, or to an answer at once.
 
-Arguments are data: a `$` in them is text, and material for a model or a person never becomes part of a prompt.
+Arguments are data: a `$` in them is text, and material for a model or a person never
+becomes part of a prompt.
 """
 
 import asyncio
@@ -71,12 +72,13 @@ _NOT_IN_A_PHASE = re.compile(r"[\s/#:\x00-\x1f\x7f-\x9f]+")
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What a run lets its scripts use: its script, the tools of its catalogue, the model providers, what its budget has
-    left, the classes of the script, what tells the run from others, and how its writes are claimed. `bodies` are to be
-    stored, by their digests. `limits` are those of the run's budget, and `task_left` says what tasks have left of
-    theirs, by their ids. `slots` are those of activities, and `rate` is how many calls a minute the models of
-    workers take; None where nobody has set it. `loads` has the calls that run and wait, by role. A script that a person
-    `trusts` runs where the kernel cannot confine it, too.
+    """What a run lets its scripts use: its script, the tools of its catalogue, the model providers,
+    what its budget has left, the classes of the script, what tells the run from others, and how its
+    writes are claimed. `bodies` are to be stored, by their digests. `limits` are those of the run's
+    budget, and `task_left` says what tasks have left of theirs, by their ids. `slots` are those of
+    activities, and `rate` is how many calls a minute the models of workers take; None where nobody
+    has set it. `loads` has the calls that run and wait, by role. A script that a person `trusts`
+    runs where the kernel cannot confine it, too.
     """
 
     script: str
@@ -96,8 +98,8 @@ class Surroundings:
 
 
 class TaskLine(NamedTuple):
-    """A task of the script, as people see it: what it is known by, its call site, and what it does. Its calls may spend
-    its `slice`, and that of the task that it is a `slice_of`.
+    """A task of the script, as people see it: what it is known by, its call site, and what it does.
+    Its calls may spend its `slice`, and that of the task that it is a `slice_of`.
     """
 
     id: str
@@ -109,7 +111,9 @@ class TaskLine(NamedTuple):
 
 
 class WantedWrite(NamedTuple):
-    """A write that a script has called: which writes are equal to it, and how many of them it has made before."""
+    """A write that a script has called: which writes are equal to it, and how many of
+    them it has made before.
+    """
 
     equal: EqualWrites
     before: int
@@ -126,7 +130,9 @@ class WordsStanding(NamedTuple):
 
 
 class Words:
-    """Takes the calls that a session makes in one advance. `session` counts them; the rest is what is new."""
+    """Takes the calls that a session makes in one advance. `session` counts them;
+    the rest is what is new.
+    """
 
     def __init__(self, session: Session, counts: Counts, around: Surroundings) -> None:
         self.session = session
@@ -136,13 +142,16 @@ class Words:
         self.keys: dict[str, str] = {}  # what it is known by, whatever its id
         self.marks: dict[str, str] = {}  # what the scheduler knows it by
         self.materials: dict[str, dict[str, str]] = {}  # the digests of what it refers to
-        self.limits: dict[str, dict[str, int]] = {}  # those of its time, and of how many inputs it has open
-        self.slices: dict[str, dict[str, int]] = {}  # what a model call may spend that has a budget of its own
+        # Those of its time, and of how many inputs it has open.
+        self.limits: dict[str, dict[str, int]] = {}
+        # What a model call may spend that has a budget of its own.
+        self.slices: dict[str, dict[str, int]] = {}
         self.slice_of: dict[str, str] = {}  # the innermost task with a budget that it is in
         self.writes: dict[str, WantedWrite] = {}  # those that have not been claimed yet
         self.tasks: list[TaskLine] = []  # those of the script that have begun
         self.news: list[TaskNews] = []  # of tasks, in order
-        self.cautions: dict[str, Caution] = {}  # what a person has to know of a write before it is made
+        # What a person has to know of a write before it is made.
+        self.cautions: dict[str, Caution] = {}
         self.given_up: list[str] = []  # the calls that nobody waits for any more
         self.took = 0.0  # the seconds for which the script has run
         self.counts = counts
@@ -176,7 +185,8 @@ class Words:
         del self.news[standing.news :]
 
     async def claim_writes(self) -> None:
-        """Have each new write known by its number among equal ones, in the order in which the script has made them.
+        """Have each new write known by its number among equal ones, in the order in which
+        the script has made them.
 
         Until then a write is known by its call, as everything else is. Raises StoreUnavailable.
         """
@@ -184,7 +194,8 @@ class Words:
         claims = self.around.claims
         if claims is None or not wanted:
             return
-        # Equal writes have numbers in the order of their calls, and those that differ need not wait for each other.
+        # Equal writes have numbers in the order of their calls, and those that differ need
+        # not wait for each other.
         by_digest = dict[str, list[str]]()
         for name, write in wanted.items():
             by_digest.setdefault(write.equal.digest, []).append(name)
@@ -202,7 +213,8 @@ class Words:
         numbers = dict[str, int]()
         await asyncio.gather(*map(claim, by_digest.values()))
 
-        # Only now it is known what the calls of this advance leave of what the script before has written.
+        # Only now it is known what the calls of this advance leave of what the
+        # script before has written.
         for name, number in numbers.items():
             write = wanted[name]
             claimant = self._claimant(name)
@@ -214,7 +226,8 @@ class Words:
             if caution is not None:
                 self.cautions[name] = caution
 
-        # From now on the scheduler knows each write by that key, and so does the script that waits for it.
+        # From now on the scheduler knows each write by that key, and so does the
+        # script that waits for it.
         for name, number in numbers.items():
             key = wanted[name].equal.key(number)
             self.keys[name] = key
@@ -274,7 +287,9 @@ class Words:
             return
         until = datetime.fromtimestamp(sleep.due / 1000, UTC).isoformat()
         call = Call(-sleep.due, "sleep", (), {}, sleep.line, sleep.coroutine)
-        node = made_node(ToolNode, id=self._next, kind="tool", tool=SLEEP["name"], args={"until": until})
+        node = made_node(
+            ToolNode, id=self._next, kind="tool", tool=SLEEP["name"], args={"until": until}
+        )
         self.limits[node.id] = {"deadline": sleep.at}
         shown_time = until[:19].replace("T", " ")
         made = self._add(node, call, sleep.due, f"until {shown_time}")
@@ -336,7 +351,8 @@ class Words:
         if shown:
             key.append(packed(shown))
 
-        # How long a model may be silent changes nothing of what the call is, so it is no part of its key.
+        # How long a model may be silent changes nothing of what the call is, so it
+        # is no part of its key.
         fields = {**fields, **silences}
         if shown:
             fields["media"] = mapped(literal(shown), self._named)
@@ -395,7 +411,9 @@ class Words:
         tool = self.around.tools.get(name)
         if tool is None:
             known = [*self.around.tools, *WORDS]
-            raise Refused("NameError", f"name '{name}' is not defined{nearest_or_known(name, known)}")
+            raise Refused(
+                "NameError", f"name '{name}' is not defined{nearest_or_known(name, known)}"
+            )
         arguments = tool_arguments(tool.get("schema") or {}, args, kwargs)
         node_arguments = mapped(literal(arguments), self._named)
         node = made_node(ToolNode, id=self._next, kind="tool", tool=name, args=node_arguments)
@@ -403,7 +421,9 @@ class Words:
         what = packed(arguments)
         effect = self._effect(name)
         reads = effect == "read"
-        made = self._add(node, call, what, shown(arguments), function=name, shape=shape, reads=reads)
+        made = self._add(
+            node, call, what, shown(arguments), function=name, shape=shape, reads=reads
+        )
         if effect == "write":
             made = made._replace(writes=True)
             equal = EqualWrites.of(self.session.key, name, what)
@@ -414,7 +434,10 @@ class Words:
 
     def _part(self, call: Call, ref: Any, a: int = 0, b: int | None = None) -> None:
         if not (isinstance(ref, Ref) and _is_place(a) and _is_place(b)):
-            raise Refused("TypeError", "takes a Ref, which is the result of a large tool, and two places in it")
+            raise Refused(
+                "TypeError",
+                "takes a Ref, which is the result of a large tool, and two places in it",
+            )
         args = {"output": self._named(ref), "from": a, "to": b}
         node = made_node(ToolNode, id=self._next, kind="tool", tool=PART["name"], args=args)
         end = "" if b is None else b
@@ -472,7 +495,9 @@ class Words:
         return ""
 
     def _left(self, call: Call) -> dict[str, int]:
-        """Return what a call may spend: of each limit the least that the run and the tasks around it have left."""
+        """Return what a call may spend: of each limit the least that the run and the
+        tasks around it have left.
+        """
         left = dict(self.around.left)
         for site in tasks_around(call.coroutine):
             its = self.session.slices.get(site)
@@ -500,9 +525,12 @@ class Words:
             cost = round(left["cost"] / 1e6, 6)
         return Ended({"tokens": left.get("tokens"), "calls": left.get("calls"), "cost_usd": cost})
 
-    def _width(self, call: Call, *, per_agent_calls: Any = 1, per_agent_tokens: Any = None) -> Ended:
-        """Return how many agents may run at once: the least of the slots, of what the budget has left for so many calls
-        and tokens each, and of what the rate serves within a minute; at least 1.
+    def _width(
+        self, call: Call, *, per_agent_calls: Any = 1, per_agent_tokens: Any = None
+    ) -> Ended:
+        """Return how many agents may run at once: the least of the slots, of what the
+        budget has left for so many calls and tokens each, and of what the rate serves
+        within a minute; at least 1.
         """
         calls = _count("per_agent_calls", per_agent_calls)
         left = self._left(call)
@@ -530,7 +558,9 @@ class Words:
     def _check_room(self, call: Call) -> None:
         if self.session.made >= MAX_PROGRAM_CALLS:
             last = line_in_file(self.around.script, call.line)
-            raise ProgramFailed(f"over {MAX_PROGRAM_CALLS:,} calls, the last on {last}: a program makes no more")
+            raise ProgramFailed(
+                f"over {MAX_PROGRAM_CALLS:,} calls, the last on {last}: a program makes no more"
+            )
 
     def _add(
         self,
@@ -543,7 +573,9 @@ class Words:
         shape: Shape = "",
         reads: bool = False,
     ) -> OpenCall:
-        """Add a node that was made for a call with `what`. It may `read` what writes have changed."""
+        """Add a node that was made for a call with `what`. It may `read`
+        what writes have changed.
+        """
         self._check_room(call)
         name = function or call.function
         key = self._key(name, what, call.writes if reads else 0)
@@ -556,9 +588,12 @@ class Words:
         self._enter(node, f"{path}:{self._line(call)}", shown)
         return OpenCall(node.id, key, shape)
 
-    def _add_reader(self, node: Node, call: Call, what: Any, shown: str, tools: Iterable[str]) -> OpenCall:
-        """Add a model call or an agent. It reads if it has tools, unless one of them writes: then it is known as a
-        write is, for made again it would write again, and what is read behind it may have changed.
+    def _add_reader(
+        self, node: Node, call: Call, what: Any, shown: str, tools: Iterable[str]
+    ) -> OpenCall:
+        """Add a model call or an agent. It reads if it has tools, unless one of them writes:
+        then it is known as a write is, for made again it would write again, and what is read
+        behind it may have changed.
         """
         effects = [self._effect(name) for name in tools]
         writes = "write" in effects
@@ -576,7 +611,9 @@ class Words:
         return in_call_site(place) if isinstance(place, str) else place
 
     def _path(self, site: str) -> str:
-        """Return a call site as people read it: in which tasks, phases and coroutines of the script it is."""
+        """Return a call site as people read it: in which tasks, phases and
+        coroutines of the script it is.
+        """
         return shown_path(site)
 
     def _place(self, call: Call, name: str) -> str:
@@ -593,9 +630,11 @@ class Words:
         self.labels[node.id] = f"{place} {about}"
 
     def _key(self, function: str, what: Any, writes: int) -> str:
-        """Return what a call is known by, wherever a script makes it: what it calls, and its number among equal calls.
+        """Return what a call is known by, wherever a script makes it: what it calls, and its
+        number among equal calls.
 
-        A read is never taken for an equal one in front of a write: it is equal only behind as many `writes`.
+        A read is never taken for an equal one in front of a write: it is equal only
+        behind as many `writes`.
         """
         parts = [function, what]
         if writes:
@@ -644,7 +683,9 @@ class Words:
 
 
 def _silences_in(settings: dict[str, Any]) -> dict[str, str]:
-    """Return how long a model may be silent, as a node has it. Raises Refused for what is no time."""
+    """Return how long a model may be silent, as a node has it. Raises
+    Refused for what is no time.
+    """
     silences = dict[str, str]()
     for name in SILENCES:
         if settings.get(name) is not None:
@@ -653,8 +694,8 @@ def _silences_in(settings: dict[str, Any]) -> dict[str, str]:
 
 
 def _settings_in(settings: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings that a script has chosen for a model call, without how long the model may be silent. Raises
-    Refused for an argument that is none.
+    """Return the settings that a script has chosen for a model call, without how long the model may
+    be silent. Raises Refused for an argument that is none.
     """
     given = dict[str, Any]()
     for name, value in settings.items():
@@ -673,13 +714,17 @@ def _is_place(value: Any) -> bool:
 
 
 def _media_in(given: Any) -> list[Any]:
-    """Return what a model is to be shown. Raises Refused for what is neither one thing nor a list of them."""
+    """Return what a model is to be shown. Raises Refused for what is neither one
+    thing nor a list of them.
+    """
     if isinstance(given, dict | Ref):
         return [given]
     if given is None:
         return []
     if not isinstance(given, list | tuple):
-        raise Refused("TypeError", f"`media` is a result to show, or a list of them, not {given!r:.40}")
+        raise Refused(
+            "TypeError", f"`media` is a result to show, or a list of them, not {given!r:.40}"
+        )
     return list(given)
 
 

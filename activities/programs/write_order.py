@@ -1,11 +1,14 @@
-"""In which order a script makes its writes to one resource, compared with the order in which they were made.
+"""In which order a script makes its writes to one resource, compared with the order
+in which they were made.
 
-An edited script, or that of a fork, may take over two writes to one file in another order than they were made: then the
-file holds what the script takes for the earlier text. A person decides about that.
+An edited script, or that of a fork, may take over two writes to one file in another order
+than they were made: then the file holds what the script takes for the earlier text. A
+person decides about that.
 
-Only an order counts that the script has fixed: it was told how one write ended before it called the next. So calls of a
-`gather`, and tasks that run side by side, never ask because of how they happened to be timed. A task begins with what
-the one that starts it knows, and what it was told itself is known to the one that awaits it.
+Only an order counts that the script has fixed: it was told how one write ended before it called the
+next. So calls of a `gather`, and tasks that run side by side, never ask because of how they
+happened to be timed. A task begins with what the one that starts it knows, and what it was told
+itself is known to the one that awaits it.
 """
 
 from dataclasses import dataclass
@@ -20,8 +23,9 @@ from sennit.workflows.plan.language.nodes import ToolNode
 
 @dataclass(slots=True)
 class WriteOrder:
-    """Follows the writes of `main`, which is the task "", and of each task, if an earlier script may have written.
-    `claims` is None where a script only runs again over what is recorded elsewhere.
+    """Follows the writes of `main`, which is the task "", and of each task, if an
+    earlier script may have written. `claims` is None where a script only runs again over
+    what is recorded elsewhere.
     """
 
     session: Session
@@ -35,7 +39,9 @@ class WriteOrder:
         return self.claims is not None and may_be_old and not session.repeat_writes
 
     def call(self, node: ToolNode, task: str, clock: int) -> None:
-        """Note that a task calls a write, at the time that its clock shows, if its tool writes to a resource."""
+        """Note that a task calls a write, at the time that its clock shows, if its
+        tool writes to a resource.
+        """
         if not self._is_followed or self.claims is None:
             return
         resource = _resource_of(node, self.tools, self.claims.context.checked.docs)
@@ -81,7 +87,9 @@ class WriteOrder:
             self.session.writing[name] = writing._replace(key=key)
 
     async def hear(self) -> None:
-        """Read when the writes were made of whose ends the script is about to be told. Raises StoreUnavailable."""
+        """Read when the writes were made of whose ends the script is about to be told.
+        Raises StoreUnavailable.
+        """
         session, claims = self.session, self.claims
         if not session.writing or claims is None:
             return
@@ -93,10 +101,14 @@ class WriteOrder:
             del session.writing[name]
             at = await claims.made_at(writing.key)
             if at:
-                session.heard.append(Heard(end.at, writing.resource, at, writing.last, writing.task))
+                session.heard.append(
+                    Heard(end.at, writing.resource, at, writing.last, writing.task)
+                )
 
     def _pass_on(self, clock: int) -> None:
-        """Take in the ends of which the script was told by then. They are told in the order of their times."""
+        """Take in the ends of which the script was told by then. They are told in
+        the order of their times.
+        """
         later = list[Heard]()
         for end in sorted(self.session.heard, key=lambda end: end.told):
             if end.told <= clock:
@@ -110,13 +122,14 @@ class WriteOrder:
         session = self.session
         wrote = session.wrote.get(heard.task, {})
         known = wrote.get(heard.resource, 0.0)
-        # One that was called after the latest is the latest now, also if it was made earlier: a person was asked.
+        # One that was called after the latest is the latest now, also if it was made
+        # earlier: a person was asked.
         last = heard.at if known == heard.last else max(known, heard.at)
         session.wrote[heard.task] = {**wrote, heard.resource: last}
 
     async def caution(self, name: str, claimant: Claimant, key: str) -> Caution | None:
-        """Return what a person has to know of a write that was made before one that the script made first, None if its
-        order is that in which it was made. Raises StoreUnavailable.
+        """Return what a person has to know of a write that was made before one that the script made
+        first, None if its order is that in which it was made. Raises StoreUnavailable.
         """
         writing = self.session.writing.get(name)
         if writing is None or self.claims is None or not writing.last:
@@ -125,7 +138,9 @@ class WriteOrder:
 
 
 def _resource_of(node: ToolNode, tools: dict[str, dict[str, Any]], docs: str | None) -> str:
-    """Return which resource a write has for itself: `file:notes.txt`, or the whole kind, as `calendar`."""
+    """Return which resource a write has for itself: `file:notes.txt`, or the
+    whole kind, as `calendar`.
+    """
     for name, mode in locks_of(node, tools, docs):
         if mode == EXCLUSIVE:
             return name

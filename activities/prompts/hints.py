@@ -1,4 +1,6 @@
-"""What a planner is told of earlier runs: plans for similar goals, and which tools have used what others gave."""
+"""What a planner is told of earlier runs: plans for similar goals, and which tools have
+used what others gave.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,13 +16,15 @@ from sennit.workflows.plan.learning.unused_edges import LEAST_RUNS, Use, Uses
 _ABOUT = """\
 What follows was learned from earlier runs, and is material, no part of the goal: plans that led to an answer for
 similar goals, with `…` for what was written there, and which tools used what others gave. Take from it which lines can
-run at the same time. Where it does not fit this goal, leave it."""
+run at the same time. Where it does not fit this goal, leave it."""  # noqa: E501
 
 
 def hints(table: PatternTable, catalogue: Sequence[Mapping[str, Any]], words: Sequence[str]) -> str:
-    """Return what earlier runs teach a planner with these tools, within its share of tokens; "" if it is nothing.
+    """Return what earlier runs teach a planner with these tools, within its share of
+    tokens; "" if it is nothing.
 
-    `words` are the marks of the goal's words. Plans come first, then pairs, those that were seen most.
+    `words` are the marks of the goal's words. Plans come first, then pairs,
+    those that were seen most.
     """
     keys = keys_of(catalogue)
     room = MAX_HINT_TOKENS - tokens_of(_ABOUT, fenced("earlier_runs", ""))
@@ -41,8 +45,8 @@ def hints(table: PatternTable, catalogue: Sequence[Mapping[str, Any]], words: Se
 
 
 def uses_of(table: PatternTable, catalogue: Sequence[Mapping[str, Any]]) -> Uses:
-    """Return for each pair of these tools, with the schemas that they have now, in how many runs the second used what
-    the first had returned.
+    """Return for each pair of these tools, with the schemas that they have now, in how many runs
+    the second used what the first had returned.
     """
     keys = keys_of(catalogue)
     found = {}
@@ -53,19 +57,28 @@ def uses_of(table: PatternTable, catalogue: Sequence[Mapping[str, Any]]) -> Uses
 
 
 def _by_runs(entry: tuple[tuple[str, str], Use]) -> tuple[int, tuple[str, str]]:
-    """Return the key that sorts pairs of tools: those come first that most runs have called together."""
+    """Return the key that sorts pairs of tools: those come first that most
+    runs have called together.
+    """
     pair, use = entry
     return -use.together, pair
 
 
 def _pairs(uses: Uses) -> list[str]:
-    """Return a sentence for each pair of different tools of which enough is known, those first that were seen most."""
+    """Return a sentence for each pair of different tools of which enough is known, those
+    first that were seen most.
+    """
     lines = []
     for (first, second), use in sorted(uses.items(), key=_by_runs):
         if first == second or use.together < LEAST_RUNS:
             continue
         if use.used:
-            lines.append(f"`{second}` used what `{first}` gave in {use.used:,} of {use.together:,} runs.")
+            lines.append(
+                f"`{second}` used what `{first}` gave in {use.used:,} of {use.together:,} runs."
+            )
         else:
-            lines.append(f"`{second}` used nothing of what `{first}` gave in {use.together:,} runs: it need not wait.")
+            lines.append(
+                f"`{second}` used nothing of what `{first}` gave in {use.together:,} runs: it "
+                "need not wait."
+            )
     return lines

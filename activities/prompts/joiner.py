@@ -1,4 +1,6 @@
-"""The prompt of a joiner: the goal, every result with its node and status, and how to answer or ask for more."""
+"""The prompt of a joiner: the goal, every result with its node and status, and how to
+answer or ask for more.
+"""
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -7,7 +9,13 @@ from typing import Any
 
 from sennit.activities.limits import MAX_PLANNED_NODES
 from sennit.activities.prompts import roles
-from sennit.activities.prompts.outputs import Budget, Result, fenced_blocks, format_ends, values_or_errors
+from sennit.activities.prompts.outputs import (
+    Budget,
+    Result,
+    fenced_blocks,
+    format_ends,
+    values_or_errors,
+)
 from sennit.activities.prompts.planner import FORMS
 from sennit.activities.prompts.tools import format_tools
 from sennit.workflows.plan.language.references import Reference, as_text, filled, path_text, resolve
@@ -22,7 +30,7 @@ Answer the goal from the results alone. Reply with one JSON object and nothing e
 
 `[1]` in the answer marks what the first evidence supports. `node` is the node of a result below; `quote` is a passage
 of it, word for word and at least 12 characters long, or empty. If a result that matters failed or says nothing, tell
-what is not known."""
+what is not known."""  # noqa: E501
 _REPLAN = """\
 If the answer needs more, do not guess. A dead end calls for another way: an address that is broken, a search that found
 nothing, a page that does not hold the fact, a failed call. Then reply with this JSON object in place of the answer, and
@@ -37,13 +45,15 @@ follows.
 {forms}
 Tools:
 
-{tools}"""
+{tools}"""  # noqa: E501
 _NUMBERED = re.compile(r"n(\d{1,9})(?:_\w*)?\Z")
 
 
 @dataclass(frozen=True, slots=True)
 class Replanning:
-    """What a joiner may add to: a plan with these nodes, by calls of the tools in this catalogue."""
+    """What a joiner may add to: a plan with these nodes, by calls of the
+    tools in this catalogue.
+    """
 
     catalogue: Sequence[dict[str, Any]]
     nodes: Sequence[str]
@@ -80,7 +90,12 @@ def schema(replanning: Replanning | None) -> dict[str, Any]:
 
 
 def _object(fields: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "object", "properties": fields, "required": [*fields], "additionalProperties": False}
+    return {
+        "type": "object",
+        "properties": fields,
+        "required": [*fields],
+        "additionalProperties": False,
+    }
 
 
 def system(replanning: Replanning | None, own: str | None = None, told: Iterable[str] = ()) -> str:
@@ -89,7 +104,11 @@ def system(replanning: Replanning | None, own: str | None = None, told: Iterable
     if replanning is not None:
         tools = format_tools(replanning.catalogue)
         first = replanning.first
-        parts.append(_REPLAN.format(first=first, next=first + 1, most=MAX_PLANNED_NODES, forms=FORMS, tools=tools))
+        parts.append(
+            _REPLAN.format(
+                first=first, next=first + 1, most=MAX_PLANNED_NODES, forms=FORMS, tools=tools
+            )
+        )
     return "\n\n".join(parts)
 
 
@@ -100,8 +119,8 @@ def prompt(
     budget: Budget,
     material: Mapping[str, str] | None = None,
 ) -> str:
-    """Return the goal, what the plan asks of the joiner, and in fences the results and the `material` that the goal
-    names. Raises BindError.
+    """Return the goal, what the plan asks of the joiner, and in fences the results and the
+    `material` that the goal names. Raises BindError.
     """
     goal = as_text(lookup("goal"))
     asked = filled(template, lambda reference: _in_goal(reference, lookup, results)).strip()
@@ -122,11 +141,17 @@ def prompt(
 def format_objections(objections: Sequence[str]) -> str:
     """Return why the nodes that the joiner asked for could not be added."""
     lines = "\n".join(f"- {objection}" for objection in objections)
-    return f"The lines that you asked for last time cannot be added:\n{lines}\nMend them, or answer."
+    return (
+        f"The lines that you asked for last time cannot be added:\n{lines}\nMend them, or answer."
+    )
 
 
-def _in_goal(reference: Reference, lookup: Callable[[str], Any], results: Mapping[str, Result]) -> str:
-    """A goal or input stands in the text. A result is only named, and a join of results is listed one by one."""
+def _in_goal(
+    reference: Reference, lookup: Callable[[str], Any], results: Mapping[str, Result]
+) -> str:
+    """A goal or input stands in the text. A result is only named, and a join of
+    results is listed one by one.
+    """
     if reference.node in ("goal", "input"):
         return as_text(resolve(reference, lookup(reference.node)))
     if reference.node not in results:

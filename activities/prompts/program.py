@@ -45,14 +45,14 @@ models are kept: what has a result is not called again.
 - Everything else is Python: loops, conditions, functions, dataclasses, own exceptions, f-strings, `json`, `re`, `math`,
   `statistics`, generators that end. There are no files, no network, no `@property`, no class bases, and globals never
   change.
-"""
+"""  # noqa: E501
 _RULES = """\
 - Call only the tools above, and only if the goal needs it.
 - Start what needs no result of another as tasks, so that as much as possible runs at the same time.
 - Compute in Python, never with a model. Give every loop a bound.
 - Do not guess facts, addresses or paths: find them with a call, and hand its result on.
 - Return the answer to the goal as text with its sources: mostly what a last `llm` makes of `goal` and the results.
-- Write nothing beside the script, in one code fence."""
+- Write nothing beside the script, in one code fence."""  # noqa: E501
 
 EXAMPLES: tuple[Example, ...] = (
     (
@@ -66,7 +66,7 @@ async def height(name: str) -> dict:
 async def main(goal: str):
     names = ["Mont Blanc", "Kilimanjaro"]
     found = await parallel([task(height, name=name) for name in names])
-    return await llm("Answer the goal.", goal, found, found[0]["metres"] - found[1]["metres"])""",
+    return await llm("Answer the goal.", goal, found, found[0]["metres"] - found[1]["metres"])""",  # noqa: E501
     ),
     (
         (),
@@ -79,7 +79,7 @@ async def main(goal: str):
         if review["good"]:
             break
         draft = await llm("Improve the limerick.", draft, review["faults"])
-    return draft""",
+    return draft""",  # noqa: E501
     ),
     (
         (),
@@ -97,11 +97,15 @@ async def main(goal: str):
     ),
 )
 _SIZES = ((300, 6), (100, 3), (40, 1), (40, 0))
-"""How much is said of each tool: characters of a description, levels of a type. The first that fits is taken."""
+"""How much is said of each tool: characters of a description, levels of a type. The
+first that fits is taken.
+"""
 
 
 def system(catalogue: Sequence[dict[str, Any]]) -> str:
-    """Return what every goal with these tools has in common; as much of the tools as fits into 32 KB."""
+    """Return what every goal with these tools has in common; as much of the
+    tools as fits into 32 KB.
+    """
     allowed = {str(entry["name"]) for entry in catalogue}
     examples = ""
     for tools_used, goal, script in EXAMPLES:

@@ -49,7 +49,9 @@ def description(entry: dict[str, Any]) -> str:
 
 
 def _argument(name: str, part: Schema, defs: dict[str, Any], required: Iterable[str]) -> str:
-    """Return an argument as a signature has it: `k: integer = 3`; one that may be left out has a mark, or a default."""
+    """Return an argument as a signature has it: `k: integer = 3`; one that may be left out
+    has a mark, or a default.
+    """
     if part.get("default") is not None:
         default = printable(repr(part["default"]), 40)
         return f"{name}: {shape(part, defs)} = {default}"
@@ -72,7 +74,9 @@ def _line(text: Any) -> str:
 
 
 def shape(part: Any, defs: dict[str, Any]) -> str:
-    """Return a schema in a few words: `{count: integer, items: [{path: string}]}`; of a large one only a part."""
+    """Return a schema in a few words: `{count: integer, items: [{path: string}]}`; of a
+    large one only a part.
+    """
     return _shape(part, defs, 0, iter(range(MAX_SHAPE_PARTS)))
 
 

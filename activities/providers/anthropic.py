@@ -7,11 +7,25 @@ from typing import Any, ClassVar
 
 from sennit.activities.providers import structured
 from sennit.activities.providers.call_arguments import CallArguments
-from sennit.activities.providers.model import MediaPart, Message, ModelRequest, Stop, ToolRequest, parameters_of
+from sennit.activities.providers.model import (
+    MediaPart,
+    Message,
+    ModelRequest,
+    Stop,
+    ToolRequest,
+    parameters_of,
+)
 from sennit.activities.providers.reply_builder import ReplyBuilder
 from sennit.activities.providers.returned_fields import GatheredFields
 from sennit.activities.providers.settings import Server
-from sennit.activities.providers.wire_format import LEAST_THINKING, NO_STREAM, NO_SYSTEM, NO_TOOLS, Without, count
+from sennit.activities.providers.wire_format import (
+    LEAST_THINKING,
+    NO_STREAM,
+    NO_SYSTEM,
+    NO_TOOLS,
+    Without,
+    count,
+)
 from sennit.workflows.plan.language.call_settings import Effort
 
 _STOPS: dict[str, Stop] = {
@@ -40,8 +54,8 @@ _BY_BUDGET = re.compile(r"claude-(3-7|(opus|sonnet|haiku)-4(-[0-5])?(-\d{8})?\Z)
 
 
 class Anthropic:
-    """The format. Without an `effort` thinking is left to the model's default; its blocks are kept for the next turn of
-    a tool loop.
+    """The format. Without an `effort` thinking is left to the model's default; its blocks are kept
+    for the next turn of a tool loop.
     """
 
     path: ClassVar[str] = "/v1/messages"
@@ -52,7 +66,10 @@ class Anthropic:
         "cache_control": "cache_control|cache control",
         "top_p": r"\btop_p\b",
         "temperature": r"temperature(?!.{0,200}\btop_p\b)",
-        "effort": r"\beffort\b|thinking\.(type|enabled|adaptive|disabled)|budget_tokens|(support|adaptive) thinking",
+        "effort": (
+            r"\beffort\b|thinking\.(type|enabled|adaptive|disabled)|budget_tokens|(support"
+            r"|adaptive) thinking"
+        ),
         "stop": "stop_sequences",
         "output_config": "output_config|output_format|json_schema",
         "stream": NO_STREAM,
@@ -91,7 +108,10 @@ class Anthropic:
         self._tools(body, request)
         if request.output_schema is not None and self.schema not in without:
             schema = structured.closed_schema(structured.wrapped(request.output_schema))
-            body.setdefault("output_config", {})["format"] = {"type": "json_schema", "schema": schema}
+            body.setdefault("output_config", {})["format"] = {
+                "type": "json_schema",
+                "schema": schema,
+            }
         return body
 
     def limit_field(self, _: Server, __: Without) -> str:
@@ -105,7 +125,9 @@ class Anthropic:
         return _LONGEST_ELSEWHERE
 
     def _effort(self, body: dict[str, Any], effort: Effort) -> None:
-        """Ask for so much thinking. Older models want its tokens, which count as output, and newer ones a word."""
+        """Ask for so much thinking. Older models want its tokens, which count as output,
+        and newer ones a word.
+        """
         if effort == "none":
             body["thinking"] = {"type": "disabled"}
         elif not _BY_BUDGET.match(body["model"]):
@@ -134,7 +156,9 @@ class Anthropic:
         return bool(kind == "message_stop")
 
     def _tools(self, body: dict[str, Any], request: ModelRequest) -> None:
-        """Name the tools; those of earlier turns must be named even where none may be called any more."""
+        """Name the tools; those of earlier turns must be named even where none
+        may be called any more.
+        """
         entries = request.callable
         if not entries:
             called: dict[str, None] = {}
@@ -169,7 +193,9 @@ class Anthropic:
         self._stop(reply, message.get("stop_reason"))
 
     def _begin_block(self, reply: ReplyBuilder, index: int, block: dict[str, Any]) -> None:
-        """Take the beginning of a block. It is empty, or some gateways repeat it in the first delta."""
+        """Take the beginning of a block. It is empty, or some gateways repeat
+        it in the first delta.
+        """
         kind = block.get("type")
         text = block.get("text") or block.get("thinking") or ""
         if kind == "tool_use" and block.get("input"):
@@ -186,7 +212,9 @@ class Anthropic:
             arguments = ""
             if block.get("input"):  # complete here only when nothing is streamed
                 arguments = json.dumps(block["input"], ensure_ascii=False)
-            reply.add_call(index, name=block["name"], call_id=block.get("id") or "", arguments=arguments)
+            reply.add_call(
+                index, name=block["name"], call_id=block.get("id") or "", arguments=arguments
+            )
         elif kind in ("thinking", "redacted_thinking"):
             reply.thinking[index] = GatheredFields(block)
 
@@ -195,7 +223,9 @@ class Anthropic:
         began = reply.begun_blocks.pop(index, "")
         if kind == "text_delta":
             reply.add_text(delta["text"].removeprefix(began))
-        elif kind == "input_json_delta" and index in reply.calls:  # others are of calls that the server makes itself
+        elif (
+            kind == "input_json_delta" and index in reply.calls
+        ):  # others are of calls that the server makes itself
             if delta["partial_json"] and (began or reply.calls[index].arguments.is_empty):
                 reply.calls[index].arguments = CallArguments()
             elif began:
@@ -227,8 +257,8 @@ class Anthropic:
 
 
 def _keep_prefix(body: dict[str, Any], *, loops: bool) -> None:
-    """Have the server keep the beginning of the prompt: the tools and the system prompt, which other calls have too,
-    and in a tool loop all turns so far, with which the next one begins.
+    """Have the server keep the beginning of the prompt: the tools and the system prompt, which
+    other calls have too, and in a tool loop all turns so far, with which the next one begins.
     """
     if "system" in body:
         body["system"] = [{"type": "text", "text": body["system"], "cache_control": _KEPT}]
@@ -238,7 +268,9 @@ def _keep_prefix(body: dict[str, Any], *, loops: bool) -> None:
 
 
 def _messages(request: ModelRequest, without: Without) -> list[dict[str, Any]]:
-    """Return the turns; neighbours of one role are one turn, as the API wants the results of parallel calls."""
+    """Return the turns; neighbours of one role are one turn, as the API wants the
+    results of parallel calls.
+    """
     prompt = request.prompt
     if request.output_schema is not None and Anthropic.schema in without:
         prompt = f"{prompt}\n\n{structured.schema_instruction(request.output_schema)}"
@@ -247,7 +279,8 @@ def _messages(request: ModelRequest, without: Without) -> list[dict[str, Any]]:
     for message in (*request.history, asked, *request.messages):
         role = "assistant" if message.role == "assistant" else "user"
         blocks = _blocks(message)
-        if message is asked:  # the provider advises to show images and documents before what is asked of them
+        # The provider advises to show images and documents before what is asked of them.
+        if message is asked:
             blocks = [*map(_media_block, request.media), *blocks]
         if turns and turns[-1]["role"] == role:
             turns[-1]["content"] += blocks
@@ -281,7 +314,9 @@ def _blocks(message: Message) -> list[dict[str, Any]]:
 
 
 def _call_block(call: ToolRequest) -> dict[str, Any]:
-    """Return a call of a tool; the API takes objects alone, and a model may have written something else."""
+    """Return a call of a tool; the API takes objects alone, and a model may have
+    written something else.
+    """
     arguments = call.arguments
     if not isinstance(arguments, dict):
         arguments = {"arguments": arguments}

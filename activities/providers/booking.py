@@ -16,11 +16,11 @@ _CHARGED = (BadReply, ModelTimeout, ReplyCut, ReplyTooLarge)
 
 @asynccontextmanager
 async def booked(builder: ReplyBuilder, sent: Usage, limit: int | None) -> AsyncIterator[None]:
-    """Tell the account of a request that a call begins, and when it has ended, what it used. The call sends `sent`, and
-    its reply has `limit` tokens at most, or nobody knows how many.
+    """Tell the account of a request that a call begins, and when it has ended, what it used. The
+    call sends `sent`, and its reply has `limit` tokens at most, or nobody knows how many.
 
-    A call that is cancelled or breaks off is charged with what came of it. Raises what the account says, before
-    anything is sent.
+    A call that is cancelled or breaks off is charged with what came of it. Raises what the account
+    says, before anything is sent.
     """
     request = builder.request
     most = sent._replace(output_tokens=limit if limit is not None else OPEN_REPLY_TOKENS)
@@ -38,7 +38,8 @@ async def booked(builder: ReplyBuilder, sent: Usage, limit: int | None) -> Async
     except ProviderError as error:
         builder.is_charged |= isinstance(error, _CHARGED)
         used = builder.usage()
-        error.usage = used = used if used.tokens or error.retryable else NO_USAGE  # a refusal for good was no call
+        # A refusal for good was no call.
+        error.usage = used = used if used.tokens or error.retryable else NO_USAGE
         raise
     except Exception:  # nobody knows what it is, but what has come was written
         used = builder.usage()

@@ -9,7 +9,8 @@ _CLOSING: Final = {'"': '"', "'": "'", "\u201c": "\u201d"}
 
 
 class CallArguments:
-    """Says after each piece whether the arguments are whole, in time that is linear in their length.
+    """Says after each piece whether the arguments are whole, in time that is
+    linear in their length.
 
     They are decoded at most once: when the bracket that was opened first is closed.
     """
@@ -54,7 +55,9 @@ class CallArguments:
         return self._whole and str(self).strip() == "{}"
 
     def _end_in(self, piece: str) -> int | None:
-        """Return where in this piece the first bracket has been closed, None if that is still to come."""
+        """Return where in this piece the first bracket has been closed, None if
+        that is still to come.
+        """
         for place, sign in enumerate(piece, 1):
             if self._escaped:
                 self._escaped = False

@@ -1,8 +1,9 @@
 """What a server's models take, learned from calls that were refused.
 
-A refusal teaches only what it says: of this server, this model and this parameter. It is believed once a call without
-the parameter has gone through. After an hour it is forgotten, so that a server that was changed, or a refusal that was
-about something else after all, costs one more refused call and nothing else.
+A refusal teaches only what it says: of this server, this model and this parameter. It is believed
+once a call without the parameter has gone through. After an hour it is forgotten, so that a
+server that was changed, or a refusal that was about something else after all, costs one more
+refused call and nothing else.
 """
 
 import hashlib
@@ -22,29 +23,38 @@ from sennit.workflows.plan.bounded_cache import BoundedCache
 
 UNKNOWN = re.compile(
     r"support|unavailable|"
-    r"\b(un|not )(known|recogni[sz]ed|expected|allowed|permitted|enabled)|\bextra (inputs|fields)|requires --"
+    r"\b(un|not )(known|recogni[sz]ed|expected|allowed|permitted|enabled)|\bextra (inputs|fields)"
+    r"|requires --"
 )
 NEVER = re.compile(
-    r"\bnot (currently )?(supported|allowed|permitted|enabled|implemented)|unsupported|n[o']t support|requires --"
-    r"|(role|roles) must alternate|failed to compile \w* ?(schema|grammar)|\bno endpoints\b.{0,40}support"
+    r"\bnot (currently )?(supported|allowed|permitted|enabled|implemented)|unsupported|n[o']t "
+    r"support|requires --"
+    r"|(role|roles) must alternate|failed to compile \w* ?(schema|grammar)|\bno "
+    r"endpoints\b.{0,40}support"
 )
 """What an error of the server's own must say to be a refusal: all else may be of this moment."""
 FORGOTTEN_AFTER = 3600.0
 """Seconds for which a refusal counts."""
 _OF_SCHEMA = re.compile(r"\bschema\b|propert|pattern|keyword|grammar|feature")
 _SAYS_NOTHING = re.compile(
-    r"(?:invalid|bad|request|error|type|param(?:eter)?s?|arguments?|value|input|un(?:supported|known|processable)"
+    r"(?:invalid|bad|request|error|type|param(?:eter)?s?|arguments?|value|input|un(?:supported"
+    r"|known|processable)"
     r"|entity|validation|http|in|the|an?|is|or|[\W\d_])*"
 )
 _LENGTHS = ("max_model_len", "context_length", "max_context_length", "context_window", "n_ctx")
 _OF_VALUE = re.compile(
-    r"\b(?:unsupported|invalid)[ _]value|\b(?:supported|allowed|valid|permitted) values\b|\bdoes not support ['\"\d]"
-    r"|\bmust be (?:one of|between|below|above|at (?:most|least)|(?:less|greater|smaller|larger)|in\b)|\bout of range\b"
-    r"|\bshould be (?:one of|between|less|greater|at (?:most|least))|\binput should be\b|\bunknown variant\b"
+    r"\b(?:unsupported|invalid)[ _]value|\b(?:supported|allowed|valid|permitted) values\b|\bdoes "
+    r"not support ['\"\d]"
+    r"|\bmust be (?:one of|between|below|above|at (?:most|least)|(?:less|greater|smaller|larger)"
+    r"|in\b)|\bout of range\b"
+    r"|\bshould be (?:one of|between|less|greater|at (?:most|least))|\binput should be\b"
+    r"|\bunknown variant\b"
 )
 """How a refusal says that it is about the value of a setting, and not about the setting."""
 _MOST_VALUES = 8
-"""Of so many values of a setting each may be refused: after that the model is asked without the setting."""
+"""Of so many values of a setting each may be refused: after that the model is
+asked without the setting.
+"""
 _CONSEQUENCES = {
     "tools": "takes no tools, so calls are written as text",
     "response_format": "takes no schema, so it is asked for JSON in words",
@@ -66,8 +76,8 @@ def _nothing_known() -> BoundedCache[Any, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Lesson:
-    """What a refusal says: these parameters are not taken, or, if `wanted`, may not be left out. `reason` is for
-    people, `text` the refusal in small letters.
+    """What a refusal says: these parameters are not taken, or, if `wanted`, may not be left out.
+    `reason` is for people, `text` the refusal in small letters.
     """
 
     refused: frozenset[str] = frozenset()
@@ -84,7 +94,9 @@ class Lesson:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What is known of one parameter of one model, and since when; of a setting it may be of one `value` alone."""
+    """What is known of one parameter of one model, and since when; of a setting it may
+    be of one `value` alone.
+    """
 
     parameter: str
     reason: str
@@ -117,7 +129,9 @@ class _Ends:
 
 @dataclass(slots=True)
 class Capabilities:
-    """What one server's models are known to refuse, by model, and how many tokens their context has."""
+    """What one server's models are known to refuse, by model, and how many
+    tokens their context has.
+    """
 
     server: Server
     schema: str
@@ -130,11 +144,11 @@ class Capabilities:
     _ends: BoundedCache[str, _Ends] = field(default_factory=_nothing_known)
 
     def without(self, request: ModelRequest) -> Without:
-        """Return the parameters that the request's model is known to refuse, for any call or for this schema, and the
-        fields of earlier turns that its server has not asked for.
+        """Return the parameters that the request's model is known to refuse, for any call or for
+        this schema, and the fields of earlier turns that its server has not asked for.
 
-        No schema is sent where there is none, nor beside tools but to official servers: others hold the reply to it so
-        tightly that the model can call no tool.
+        No schema is sent where there is none, nor beside tools but to official servers: others hold
+        the reply to it so tightly that the model can call no tool.
         """
         wanted: set[str] = set()
         refused: set[str] = set()
@@ -144,7 +158,9 @@ class Capabilities:
                 parameters.add(entry.parameter)
         left_out = frozenset(refused | (unreturned(self.server.url, request.messages) - wanted))
 
-        has_schema = request.output_schema is not None and (self.server.official or not request.tools)
+        has_schema = request.output_schema is not None and (
+            self.server.official or not request.tools
+        )
         if not has_schema and request.form is None:
             return left_out | {self.schema}
         refused_at = self._schemas.get(_schema_key(request))
@@ -153,7 +169,9 @@ class Capabilities:
         return left_out
 
     def _of(self, model: str) -> dict[str, _Known]:
-        """Return what is known of a model, without what is forgotten by now. A setting has an entry for each value."""
+        """Return what is known of a model, without what is forgotten by now. A setting has
+        an entry for each value.
+        """
         known = self._known.get(model) or {}
         return {name: entry for name, entry in known.items() if not self._is_past(entry.since)}
 
@@ -162,12 +180,14 @@ class Capabilities:
         return self.clock() - since >= FORGOTTEN_AFTER
 
     def learn(self, request: ModelRequest, lesson: Lesson) -> None:
-        """Remember what was refused, and why. Of schemas it is this one, unless the text is about unknown
-        parameters. Of a setting it is its value, if the text is about values.
+        """Remember what was refused, and why. Of schemas it is this one, unless the text is about
+        unknown parameters. Of a setting it is its value, if the text is about values.
         """
         refused = lesson.refused
         now = self.clock()
-        if self.schema in refused and (not UNKNOWN.search(lesson.text) or _OF_SCHEMA.search(lesson.text)):
+        if self.schema in refused and (
+            not UNKNOWN.search(lesson.text) or _OF_SCHEMA.search(lesson.text)
+        ):
             self._schemas.put(_schema_key(request), now)
             refused = refused - {self.schema}
         known = self._of(request.model)
@@ -185,7 +205,9 @@ class Capabilities:
             self._known.put(request.model, known)
 
     def gives_no_reason(self, model: str) -> bool:
-        """Whether the server's replies of this model end without a reason: none has had one, and it was asked again."""
+        """Whether the server's replies of this model end without a reason: none has had one,
+        and it was asked again.
+        """
         ends = self._ends.get(model)
         return ends is not None and ends.without_reason > 0 and not ends.with_reason
 
@@ -206,7 +228,9 @@ class Capabilities:
         self._contexts.put(model, tokens)
 
     def room(self, model: str) -> int | None:
-        """Return how many tokens to ask for: this server's own limit has cut a reply, or it wants to be told one."""
+        """Return how many tokens to ask for: this server's own limit has cut a reply, or
+        it wants to be told one.
+        """
         return self._rooms.get(model)
 
     def learn_room(self, model: str, tokens: int) -> None:
@@ -222,7 +246,9 @@ class Capabilities:
         self._longest.put(model, tokens)
 
     def left_out(self, request: ModelRequest, without: Without) -> tuple[str, ...]:
-        """Return a sentence on each setting of the request that was not sent, with the reason if it was refused."""
+        """Return a sentence on each setting of the request that was not sent, with the
+        reason if it was refused.
+        """
         entries = self._of(request.model).values()
         known = {entry.parameter: entry for entry in entries if entry.applies_to(request)}
         notes: list[str] = []
@@ -249,7 +275,9 @@ class Capabilities:
                 self._contexts.put(f"{self.server.provider}:{entry['id']}", min(lengths))
 
     def notes(self, model: str) -> list[str]:
-        """Return a sentence for people on each thing that is done differently for a model, with the reason."""
+        """Return a sentence for people on each thing that is done differently for a
+        model, with the reason.
+        """
         notes = list[str]()
         for entry in self._of(model).values():
             if entry.consequence:

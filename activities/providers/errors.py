@@ -1,4 +1,5 @@
-"""What can go wrong in a model call, by name, and the one function from a server's refusal to its retry posture.
+"""What can go wrong in a model call, by name, and the one function from a server's
+refusal to its retry posture.
 
 Messages quote the server in at most 200 characters, and never a key.
 """
@@ -22,43 +23,59 @@ QUOTED = 200
 NOT_IMPLEMENTED = 501
 _RETRIED = frozenset({408, 409, 425, 429})
 _TOO_LONG = re.compile(
-    r"context[_ ](length|window|size)|prompt(?: is)? too long|input is too long|too many (input )?tokens|"
-    r"reduce the length|exceed\w{0,3} .{0,40}context|maximum .{0,20}tokens .{0,60}(prompt|messages)|"
+    r"context[_ ](length|window|size)|prompt(?: is)? too long|input is too long|too many (input "
+    r")?tokens|"
+    r"reduce the length|exceed\w{0,3} .{0,40}context|maximum .{0,20}tokens .{0,60}(prompt"
+    r"|messages)|"
     r"maximum allowed input length|range of input length|exceed\w{0,3} .{0,20}token limit|"
     r"(?:prompt|input)(?: length)? exceeds (?:the )?max(?:imum)? length|max_(?:seq|model)_len|"
     r"prompt ?\u8d85\u957f|\u4e0a\u4e0b\u6587.{0,6}\u8d85|\u957f\u5ea6\u8d85\u9650"
 )
 _NUMBER = r"(?<![\d,])(\d[\d,]*+)"
 _CONTEXT = re.compile(
-    rf"context (?:length|limit|window|size) ?(?:is|of|:)? ?(?:only )?\(?{_NUMBER}(?![\d,]* \+)|\bn_ctx\"?: ?{_NUMBER}"
+    rf"context (?:length|limit|window|size) ?(?:is|of|:)? ?(?:only )?\(?{_NUMBER}(?![\d,]* \+)"
+    rf"|\bn_ctx\"?: ?{_NUMBER}"
     rf"|\d > {_NUMBER}|tokens > {_NUMBER} maximum|must be <= {_NUMBER}"
     rf"|input length of {_NUMBER}|token limit: {_NUMBER}|max_(?:seq|model)_len {_NUMBER}"
     rf"|input length should be \[1, {_NUMBER}"
 )
 _PROMPT = re.compile(
-    rf"{_NUMBER} (?:in|from) the (?:input )?messages|{_NUMBER} input tokens|n_prompt_tokens\"?: ?{_NUMBER}"
+    rf"{_NUMBER} (?:in|from) the (?:input )?messages|{_NUMBER} input tokens|n_prompt_tokens\"?: "
+    rf"?{_NUMBER}"
     rf"|request \({_NUMBER} tokens|resulted in {_NUMBER} tokens|given: {_NUMBER} `inputs`"
-    rf"|{_NUMBER} \+ [\d,]+ > |{_NUMBER} tokens > |{_NUMBER} tokens from the input|\brequested: {_NUMBER}"
+    rf"|{_NUMBER} \+ [\d,]+ > |{_NUMBER} tokens > |{_NUMBER} tokens from the input|\brequested: "
+    rf"{_NUMBER}"
     rf"|input length \(?{_NUMBER}|too long: {_NUMBER} tokens"
 )
 _NO_MODEL = re.compile(
-    r"model[_ ]not[_ ]found|model .{0,120}(not found|does not exist|not supported|unknown)|no such model"
-    r"|(unknown|invalid|unrecogni[sz]ed) model\b|model not exist|is not a valid model|model .{0,120}is not available"
+    r"model[_ ]not[_ ]found|model .{0,120}(not found|does not exist|not supported|unknown)|no "
+    r"such model"
+    r"|(unknown|invalid|unrecogni[sz]ed) model\b|model not exist|is not a valid model|model "
+    r".{0,120}is not available"
 )
 _NO_TOOL_USE = re.compile(r"tool use|tool call|function call")
 _USED_UP = re.compile(r"insufficient_quota|billing|credit balance|exceeded your current quota")
 _USED_UP_CODES = ("insufficient_quota", "exceeded_current_quota", "insufficient_balance")
-_WRONG_KEY = re.compile(r"api key not valid|api_key_invalid|\b(?:invalid|incorrect|wrong|missing) api[ _-]?key")
+_WRONG_KEY = re.compile(
+    r"api key not valid|api_key_invalid|\b(?:invalid|incorrect|wrong|missing) api[ _-]?key"
+)
 _DECLINED = re.compile(
-    r"\bflagged\b|moderation|content[_ ](filter|management policy)|usage polic|data_inspection_failed"
+    r"\bflagged\b|moderation|content[_ ](filter|management policy)|usage polic"
+    r"|data_inspection_failed"
 )
 _THROTTLED = re.compile(r"throttl|tokens, please wait|rate[_ ]limit|too many requests")
 _TOO_LARGE = re.compile(r"request too large")
-_SLIP = re.compile(r"tool_use_failed|json_validate_failed|failed to call a function|failed to generate json")
-"""The model wrote what its server could not read: nothing is wrong with the call, and the next reply may be right."""
+_SLIP = re.compile(
+    r"tool_use_failed|json_validate_failed|failed to call a function|failed to generate json"
+)
+"""The model wrote what its server could not read: nothing is wrong with the call, and the
+next reply may be right.
+"""
 _WAIT = re.compile(
-    r"(?:try again|retry|retried|wait|available|reset\w{0,10}) ?(?:in|after|for)? (?:about |at least )?"
-    r"(?:(?P<hours>\d+)h)?(?:(?P<minutes>\d+)m(?!s))?(?P<number>\d+(?:\.\d+)?)? ?(?P<unit>ms|milli|m(?!s)|s|h)?"
+    r"(?:try again|retry|retried|wait|available|reset\w{0,10}) ?(?:in|after|for)? (?:about |at "
+    r"least )?"
+    r"(?:(?P<hours>\d+)h)?(?:(?P<minutes>\d+)m(?!s))?(?P<number>\d+(?:\.\d+)?)? ?(?P<unit>ms|milli"
+    r"|m(?!s)|s|h)?"
     r"|retry_?delay\W{1,4}(?P<delay>\d+(?:\.\d+)?)s"
 )
 _UNITS = {"ms": 0.001, "milli": 0.001, "m": 60.0, "h": 3600.0}
@@ -74,7 +91,9 @@ _OWN_WORDS = re.compile(
     r"(?s)\b(?:raw|failed_generation|generated_text|got|received|input)['\"]?\s?[=:].*+"
     r"|(?<!\w)(['\"`])(?:(?!\1).){25,}\1(?!\w)"
 )
-"""What a refusal repeats of the prompt or of a model's reply: it names nothing that the server does not take."""
+"""What a refusal repeats of the prompt or of a model's reply: it names nothing that
+the server does not take.
+"""
 _STATUS_OF = {
     "invalid_request_error": 400,
     "authentication_error": 401,
@@ -113,14 +132,30 @@ _STATUS_IN_WORDS = (
     (_TOO_LONG, 400),
 )
 """Where an error in a stream has no status: what its words mean."""
-_PLACES_OF_STATUS = ("code", "status", "status_code", "statusCode", "http_code", "error_code", "type")
+_PLACES_OF_STATUS = (
+    "code",
+    "status",
+    "status_code",
+    "statusCode",
+    "http_code",
+    "error_code",
+    "type",
+)
 _PLACES_OF_WORDS = (
-    "message", "detail", "msg", "status_msg", "error_msg", "error_message", "errorMessage", "error_description",
-    "reason", "description", "title", "error",
+    "message", "detail", "msg", "status_msg", "error_msg", "error_message", "errorMessage",
+    "error_description", "reason", "description", "title", "error",
 )  # fmt: skip
 _ERROR_FIELDS = ("error", "errors", "exception", "fault", "Error")
 _PLACES_OF_ERROR = frozenset((*_ERROR_FIELDS, "base_resp"))
-_WORDS_OF_ERROR = ("message", "detail", "msg", "status_msg", "error_msg", "error_message", "errorMessage")
+_WORDS_OF_ERROR = (
+    "message",
+    "detail",
+    "msg",
+    "status_msg",
+    "error_msg",
+    "error_message",
+    "errorMessage",
+)
 
 
 class KeyRefused(ProviderError):
@@ -132,8 +167,8 @@ class UnknownModel(ProviderError):
 
 
 class ContextTooLong(ProviderError):
-    """Prompt and reply do not fit into the model's context. `context` and `prompt` are their tokens, 0 where the server
-    has not said so.
+    """Prompt and reply do not fit into the model's context. `context` and `prompt` are their
+    tokens, 0 where the server has not said so.
     """
 
     context = 0
@@ -141,9 +176,9 @@ class ContextTooLong(ProviderError):
 
 
 class CallRefused(ProviderError):
-    """The server does not take the call as it is. `text` is its answer in lower case, without what it repeats of the
-    call; `parameters` are those that it names in a field of its own. `most_output` is the longest reply that it
-    allows, 0 where it has not said so.
+    """The server does not take the call as it is. `text` is its answer in lower case, without what
+    it repeats of the call; `parameters` are those that it names in a field of its own.
+    `most_output` is the longest reply that it allows, 0 where it has not said so.
     """
 
     most_output = 0
@@ -159,8 +194,9 @@ class ExtraMissing(ProviderError):
 
 
 class MediaRefused(ProviderError):
-    """The model takes no images, PDFs or audio of that kind. Names the model and what it does not take. `kinds` are
-    those that the server says the model takes none of: none where it speaks of one file, such as a broken image.
+    """The model takes no images, PDFs or audio of that kind. Names the model and what it does not
+    take. `kinds` are those that the server says the model takes none of: none where it speaks of
+    one file, such as a broken image.
     """
 
     kinds: tuple[str, ...] = ()
@@ -177,8 +213,8 @@ class RateLimited(ProviderError):
 
 
 class ServerFailed(ProviderError):
-    """The server is overloaded or broken just now. `text` is its answer in lower case, without what it repeats of the
-    call or of the reply.
+    """The server is overloaded or broken just now. `text` is its answer in lower case, without what
+    it repeats of the call or of the reply.
     """
 
     pressure = 1.0
@@ -216,8 +252,9 @@ class ModelRefused(ProviderError):
 
 
 class OutputCut(ProviderError):
-    """The reply ended at its token limit, and half of a reply is none. `written` is how many tokens had come, `limit`
-    is what the call was sent with, and `growable` says that another call may be given more room.
+    """The reply ended at its token limit, and half of a reply is none. `written` is how many
+    tokens had come, `limit` is what the call was sent with, and `growable` says that another call
+    may be given more room.
     """
 
     written = 0
@@ -249,11 +286,14 @@ def error_without_answer(server: Server, error: HttpError) -> ProviderError:
             return ReplyTooLarge(f"{where} {why}")
 
 
-def error_of(server: Server, model: str, status: int, headers: Mapping[str, str], body: str) -> ProviderError:
-    """Return what a refusal means: its type, one sentence with what to do, whether and when to try again.
+def error_of(
+    server: Server, model: str, status: int, headers: Mapping[str, str], body: str
+) -> ProviderError:
+    """Return what a refusal means: its type, one sentence with what to do, whether
+    and when to try again.
 
-    408, 409, 425, 429 and 5xx are tried again, unless the account is used up; every other status is final, unless the
-    words say that the rate is limited, or that the model has slipped.
+    408, 409, 425, 429 and 5xx are tried again, unless the account is used up; every other status is
+    final, unless the words say that the rate is limited, or that the model has slipped.
     """
     refusal = refusal_in(body)
     wait = retry_after(headers)
@@ -280,13 +320,17 @@ def error_of(server: Server, model: str, status: int, headers: Mapping[str, str]
 
     # What may pass.
     if status == 429 or (status == 400 and _THROTTLED.search(text)):
-        return RateLimited(f"{where} limits the rate ({status}){quote}", retryable=True, retry_after=wait)
+        return RateLimited(
+            f"{where} limits the rate ({status}){quote}", retryable=True, retry_after=wait
+        )
     if status in _RETRIED or (status >= 500 and status != NOT_IMPLEMENTED):
         failed = ServerFailed(f"{where} failed ({status}){quote}", retryable=True, retry_after=wait)
         failed.text = without_own_words(text)
         return failed
     if _SLIP.search(text):
-        return BadReply(f"{where} could not read the model's words ({status}){quote}", retryable=True)
+        return BadReply(
+            f"{where} could not read the model's words ({status}){quote}", retryable=True
+        )
 
     # What is about the call.
     if status == 413 or (status in (400, 422) and not most_output and _TOO_LONG.search(text)):
@@ -300,7 +344,9 @@ def error_of(server: Server, model: str, status: int, headers: Mapping[str, str]
         todo = "change SENNIT_MODEL, or `model` in the plan"
         return UnknownModel(f"{where} has no model {name!r} ({status}); {todo}{quote}")
     if status in (404, 405) or 300 <= status < 400:
-        refused = CallRefused(f"{where} has nothing at this address ({status}); check {server.url_variable}{quote}")
+        refused = CallRefused(
+            f"{where} has nothing at this address ({status}); check {server.url_variable}{quote}"
+        )
         text = f"{status} not found {text}"
     else:
         refused = CallRefused(f"{where} refuses the call ({status}){quote}")
@@ -316,7 +362,9 @@ def names_no_model(text: str) -> bool:
 
 
 def _used_up(status: int, code: str, text: str) -> bool:
-    """Whether the account is empty. Of a 429 only its code says so: rate limits speak of quotas and billing too."""
+    """Whether the account is empty. Of a 429 only its code says so: rate limits speak of
+    quotas and billing too.
+    """
     if status == 402:
         return True
     if status == 429:
@@ -327,7 +375,9 @@ def _used_up(status: int, code: str, text: str) -> bool:
 
 
 def wait_in(body: str) -> float | None:
-    """Return the seconds for which a refusal asks in words, at most a minute; None if it asks for none."""
+    """Return the seconds for which a refusal asks in words, at most a minute;
+    None if it asks for none.
+    """
     for found in _WAIT.finditer(body[:4000].lower()):
         if found["delay"]:
             seconds = float(found["delay"])
@@ -349,8 +399,8 @@ def without_own_words(text: str) -> str:
 
 
 def is_error(data: Any, fields: Collection[str]) -> bool:
-    """Whether an event, or a whole answer, is an error: it says so, or it has words for people and none of the
-    `fields` of a reply. Other events without these fields are signs of life.
+    """Whether an event, or a whole answer, is an error: it says so, or it has words for people and
+    none of the `fields` of a reply. Other events without these fields are signs of life.
     """
     if not isinstance(data, dict):
         return False
@@ -369,7 +419,9 @@ def is_error(data: Any, fields: Collection[str]) -> bool:
 
 
 def _places(data: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return an event, its choices and their messages: in each of them some gateway puts an error."""
+    """Return an event, its choices and their messages: in each of them some
+    gateway puts an error.
+    """
     places = [data]
     choices = data.get("choices")
     if not isinstance(choices, list):
@@ -416,7 +468,9 @@ def error_within(server: Server, model: str, data: Any) -> ProviderError:
 
 
 def _status_within(error: Any, body: str) -> int:
-    """Return the status that an error without one amounts to: by its codes, by its words, else 500."""
+    """Return the status that an error without one amounts to: by its codes,
+    by its words, else 500.
+    """
     kinds: list[str] = []
     if isinstance(error, dict):
         kinds += [str(error[name]).lower() for name in _PLACES_OF_STATUS if error.get(name)]
@@ -448,14 +502,18 @@ def title_of(body: str) -> str:
 
 
 def _most_output_in(text: str) -> int:
-    """Return how many tokens a refusal lets a reply have; 0 if it speaks of the prompt, or of something else."""
+    """Return how many tokens a refusal lets a reply have; 0 if it speaks of the
+    prompt, or of something else.
+    """
     if _OF_PROMPT.search(text):
         return 0
     return _tokens_in(_MOST_OUTPUT, text)
 
 
 def _tokens_in(patterns: re.Pattern[str], text: str) -> int:
-    """Return the first number of tokens that a refusal gives in one of these ways, 0 if there is none."""
+    """Return the first number of tokens that a refusal gives in one of these
+    ways, 0 if there is none.
+    """
     found = patterns.search(text)
     if not found:
         return 0
@@ -465,7 +523,9 @@ def _tokens_in(patterns: re.Pattern[str], text: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class _Refusal:
-    """What an error body says: its codes, its words, and the parameters that a field of it names."""
+    """What an error body says: its codes, its words, and the parameters
+    that a field of it names.
+    """
 
     code: str = ""
     message: str = ""
@@ -500,7 +560,9 @@ def refusal_in(body: str) -> _Refusal:
 
 
 def _located(problems: Any) -> list[str]:
-    """Return the parameters in pydantic's list of problems: the name behind `body` of each place."""
+    """Return the parameters in pydantic's list of problems: the name
+    behind `body` of each place.
+    """
     parameters: list[str] = []
     if not isinstance(problems, list):
         return parameters
@@ -519,6 +581,8 @@ def _without_input(problems: Any) -> Any:
     without: list[Any] = []
     for problem in problems:
         if isinstance(problem, dict):
-            problem = {name: problem[name] for name in ("type", "loc", "msg", "message") if name in problem}
+            problem = {
+                name: problem[name] for name in ("type", "loc", "msg", "message") if name in problem
+            }
         without.append(problem)
     return without

@@ -1,8 +1,9 @@
-"""A provider behind HTTP: one request, streamed, read into a reply. Temporal owns retries; none are made here.
+"""A provider behind HTTP: one request, streamed, read into a reply. Temporal owns
+retries; none are made here.
 
-A call that a server refuses only for a parameter it does not know is put once more without it; such a refusal costs
-nothing. What was refused is remembered for that server's model as long as the process lives; a schema that it does not
-take is remembered for itself alone.
+A call that a server refuses only for a parameter it does not know is put once more without it; such
+a refusal costs nothing. What was refused is remembered for that server's model as long as the
+process lives; a schema that it does not take is remembered for itself alone.
 """
 
 import asyncio
@@ -16,7 +17,14 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from sennit.activities.http.client import CONNECT_SECONDS, Answer, HttpClient, HttpError, Request, number_in
+from sennit.activities.http.client import (
+    CONNECT_SECONDS,
+    Answer,
+    HttpClient,
+    HttpError,
+    Request,
+    number_in,
+)
 from sennit.activities.http.turns import Turns
 from sennit.activities.limits import (
     MAX_ANSWER_BYTES,
@@ -72,26 +80,35 @@ _NOTHING = "no first piece of the reply in time"
 _EVENTS = "text/event-stream"
 _BLANK = b" \t\r\n\xef\xbb\xbf"
 _LAST_EVENTS = ("[DONE]", "DONE", '"[DONE]"')
-_IS_ALIVE = re.compile(r"\s*+(:.*|\"\"|\W*+(ping|keep-?alive|heartbeat|processing)\W*+)?", re.IGNORECASE | re.DOTALL)
-"""Data of an event that says no more than that the server lives: none, or a comment that a gateway has wrapped."""
+_IS_ALIVE = re.compile(
+    r"\s*+(:.*|\"\"|\W*+(ping|keep-?alive|heartbeat|processing)\W*+)?", re.IGNORECASE | re.DOTALL
+)
+"""Data of an event that says no more than that the server lives: none, or a comment that
+a gateway has wrapped.
+"""
 MORE_ROOM = 4
 """How many times as long a reply may be as the one before, which was cut."""
 _LONGEST = re.compile(
-    r"max_(?:completion_)?tokens.{0,60}?(?:> |at most |less than or equal to |maximum (?:value )?(?:is |of ))([\d,]+)"
+    r"max_(?:completion_)?tokens.{0,60}?(?:> |at most |less than or equal to |maximum (?:value )?"
+    r"(?:is |of ))([\d,]+)"
 )
-_NEEDS_LIMIT = re.compile(r"max_(?:completion_)?tokens.{0,40}(?:required|missing|must be (?:set|given|specified))")
+_NEEDS_LIMIT = re.compile(
+    r"max_(?:completion_)?tokens.{0,40}(?:required|missing|must be (?:set|given|specified))"
+)
 
 
 FIRST_TOKEN_SECONDS = 300.0
-"""OpenAI's server and others send nothing while a model thinks, which may take minutes: mezmo/aura#62,
-BlockRunAI/Franklin#74. A call that is given up has been paid for, and the next one thinks as long.
+"""OpenAI's server and others send nothing while a model thinks, which may take minutes:
+mezmo/aura#62, BlockRunAI/Franklin#74. A call that is given up has been paid for, and the
+next one thinks as long.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Seconds to connect, and of silence: `first` before the first event, with the time for a prompt that is read at
-    `reading` tokens a second, then `idle` from line to line. The bytes of a reply after decompression.
+    """Seconds to connect, and of silence: `first` before the first event, with the time for a
+    prompt that is read at `reading` tokens a second, then `idle` from line to line. The bytes of a
+    reply after decompression.
     """
 
     connect: float = CONNECT_SECONDS
@@ -101,7 +118,9 @@ class Limits:
     bytes: int = MAX_ANSWER_BYTES
 
     def of_server(self, server: Server) -> "Limits":
-        """Return the limits as the operator has set them for a server. A limit that is set takes in the prompt."""
+        """Return the limits as the operator has set them for a server. A limit that is
+        set takes in the prompt.
+        """
         limits = self
         if server.first_token_timeout is not None:
             limits = replace(limits, first=server.first_token_timeout, reading=math.inf)
@@ -110,8 +129,8 @@ class Limits:
         return limits
 
     def of(self, request: ModelRequest) -> "Limits":
-        """Return the limits for a call, which may have its own. If the plan says how long it may take, that counts
-        alone.
+        """Return the limits for a call, which may have its own. If the plan says how long it may
+        take, that counts alone.
         """
         first, idle = self.first, self.idle
         if request.is_timed:  # the time to read the prompt is within it
@@ -159,30 +178,41 @@ class HttpProvider:
                 was_cut = True
                 request.on_restart(f"the model is asked again: {cut}")
             except (ContextTooLong, CallRefused, ServerFailed) as refused:
-                is_learned = isinstance(refused, CallRefused) and self._learns_limit(request, call.room, refused)
+                is_learned = isinstance(refused, CallRefused) and self._learns_limit(
+                    request, call.room, refused
+                )
                 if not is_learned:
                     call.take(refused)
                 request.on_restart(f"the model is asked again: {refused}")
             except SchemaMismatch:
                 call.confirm()
-                if self._wire.schema not in call.without:  # it was given, and not heeded: next time in words
-                    self.known.learn(request, Lesson(frozenset({self._wire.schema}), "it did not keep to one"))
+                # It was given, and not heeded: next time in words.
+                if self._wire.schema not in call.without:
+                    self.known.learn(
+                        request, Lesson(frozenset({self._wire.schema}), "it did not keep to one")
+                    )
                 raise
             else:
                 call.confirm()
-                if reply.stop == "length":  # a planner's, which is asked once more by whoever reads it
+                # A planner's, which is asked once more by whoever reads it.
+                if reply.stop == "length":
                     with suppress(OutputCut):
-                        self._give_more_room(request, cut_after(reply, self._limit(request, call.room)))
+                        self._give_more_room(
+                            request, cut_after(reply, self._limit(request, call.room))
+                        )
                 return self._finished(request, reply, call.without, notes)
 
-    def _finished(self, request: ModelRequest, reply: ModelReply, without: Without, notes: Sequence[str]) -> ModelReply:
+    def _finished(
+        self, request: ModelRequest, reply: ModelReply, without: Without, notes: Sequence[str]
+    ) -> ModelReply:
         """Return a reply with what people are told of the call."""
         left_out = self.known.left_out(request, without | {*self._wire.lacks})
         return replace(reply, warnings=(*notes, *reply.warnings, *left_out))
 
     def _limit(self, request: ModelRequest, room: int = 0) -> int | None:
-        """Return the tokens that a reply may have, or None where the server decides: what the call says, else what this
-        server is known to need, as far as the model gives that and the context has the `room`.
+        """Return the tokens that a reply may have, or None where the server decides: what the call
+        says, else what this server is known to need, as far as the model gives that and the
+        context has the `room`.
         """
         model = request.model
         asked = request.max_output_tokens or self.known.room(model) or self._wire.longest(model)
@@ -195,14 +225,20 @@ class HttpProvider:
         return min(bounds)
 
     def _give_more_room(self, request: ModelRequest, cut: OutputCut) -> None:
-        """Have a reply that was cut be longer when it is asked for again. Raises the error where the call has a limit
-        of its own, and where the server gave less than it was asked for: it would be cut at the same place.
+        """Have a reply that was cut be longer when it is asked for again. Raises the error where
+        the call has a limit of its own, and where the server gave less than it was asked for: it
+        would be cut at the same place.
         """
         asked = cut.limit
         if request.max_output_tokens is not None or not cut.growable or is_far_below_limit(cut):
             raise cut
-        most = self._wire.longest(request.model) or self.known.context(request.model) or MAX_REPLY_TOKENS
-        # What a model gives at the most is no limit to raise: the reply would be cut there again, and again be paid.
+        most = (
+            self._wire.longest(request.model)
+            or self.known.context(request.model)
+            or MAX_REPLY_TOKENS
+        )
+        # What a model gives at the most is no limit to raise: the reply would be cut there
+        # again, and again be paid.
         most = min(most, self.known.longest(request.model) or most)
         room = min(max(cut.written * MORE_ROOM, REPLY_ROOM), most)
         if room <= (asked or cut.written):
@@ -211,10 +247,13 @@ class HttpProvider:
         request.progress(f"cut at {cut.written:,} tokens; asked again with room for {room:,}")
 
     def _learns_limit(self, request: ModelRequest, room: int, refused: CallRefused) -> bool:
-        """Whether a refusal says that replies need a limit, or that the model gives no reply so long."""
+        """Whether a refusal says that replies need a limit, or that the model
+        gives no reply so long.
+        """
         asked = self._limit(request, room)
         if asked is None:
-            # Some servers take their own default for asked, and refuse that: as too long, or as more than is paid for.
+            # Some servers take their own default for asked, and refuse that: as too long, or as
+            # more than is paid for.
             if refused.most_output:
                 self.known.learn_longest(request.model, refused.most_output)
                 self.known.learn_room(request.model, refused.most_output)
@@ -242,9 +281,11 @@ class HttpProvider:
         return request
 
     async def default_model(self) -> str:
-        """Return the model of the data file for the provider's own server, else the only one that the server has.
+        """Return the model of the data file for the provider's own server, else the only
+        one that the server has.
 
-        Needs no key where the server wants none for that. Raises UnknownModel, naming some, when there are several.
+        Needs no key where the server wants none for that. Raises UnknownModel, naming some,
+        when there are several.
         """
         provider = self._server.provider
         if self._server.official:
@@ -258,13 +299,18 @@ class HttpProvider:
             if len(names) > SHOWN_MODELS:
                 shown += f" and {len(names) - SHOWN_MODELS} more"
             has = f"has {len(names)} models ({shown})"
-        raise UnknownModel(f"{provider} at {self._server.shown} {has}; set SENNIT_MODEL={provider}:NAME")
+        raise UnknownModel(
+            f"{provider} at {self._server.shown} {has}; set SENNIT_MODEL={provider}:NAME"
+        )
 
     def _check_key(self) -> None:
         server = self._server
         if server.needs_key:
             other = f", or {server.url_variable} for another server"
-            raise KeyRefused(f"{server.provider} needs a key: set {server.key_variable} where the workers run{other}")
+            raise KeyRefused(
+                f"{server.provider} needs a key: set {server.key_variable} where the workers "
+                f"run{other}"
+            )
 
     async def _models(self) -> list[str]:
         ends = asyncio.get_running_loop().time() + LIST_SECONDS
@@ -279,7 +325,8 @@ class HttpProvider:
             return names
         except (AttributeError, KeyError, TypeError):
             raise BadReply(
-                f"{self._server.shown}{path} is no list of models; check {self._server.url_variable}"
+                f"{self._server.shown}{path} is no list of models; check "
+                f"{self._server.url_variable}"
             ) from None
 
     def _body(self, request: ModelRequest, without: Without) -> dict[str, Any]:
@@ -291,8 +338,12 @@ class HttpProvider:
             request = _with_system_in_turns(request)
         return self._wire.body(self._server, request, without)
 
-    async def _ask(self, request: ModelRequest, without: Without, ends: float, room: int) -> ModelReply:
-        """Make one call, and those that go on with its reply; with `room`, it may have so many tokens at most."""
+    async def _ask(
+        self, request: ModelRequest, without: Without, ends: float, room: int
+    ) -> ModelReply:
+        """Make one call, and those that go on with its reply; with `room`, it may have
+        so many tokens at most.
+        """
         is_limited = request.max_output_tokens is not None
         request = replace(request, max_output_tokens=self._limit(request, room))
         field = self._wire.limit_field(self._server, without)
@@ -313,8 +364,12 @@ class HttpProvider:
             error.usage = builder.usage()
             raise
 
-    async def _fill(self, builder: ReplyBuilder, body: dict[str, Any], field: str, ends: float, room: int) -> None:
-        """Send a body, whose limit stands in `field`, and read what comes. The account is told before and after."""
+    async def _fill(
+        self, builder: ReplyBuilder, body: dict[str, Any], field: str, ends: float, room: int
+    ) -> None:
+        """Send a body, whose limit stands in `field`, and read what comes. The account is
+        told before and after.
+        """
         request = builder.request
         # A model does not read the base64 of an image, but the image.
         encoded = sum(len(media.data) for media in request.shown)
@@ -324,7 +379,8 @@ class HttpProvider:
         limit = body.get(field)
         if limit is not None and context and not room:
             limit = min(limit, max(context - sent.input_tokens, LEAST_ROOM))
-        # Under a budget, the call asks for no more than it was granted, whatever its server gives by itself.
+        # Under a budget, the call asks for no more than it was granted, whatever its
+        # server gives by itself.
         wanted = OPEN_REPLY_TOKENS
         if builder.is_limited and limit is not None:
             wanted = limit
@@ -351,7 +407,9 @@ class HttpProvider:
     async def _send(
         self, method: str, path: str, body: bytes | None = None, *, deadline: float, limit: int
     ) -> AsyncIterator[Answer]:
-        """Send a request and give the answer once its head is there. Whatever HTTP does wrong is a ProviderError."""
+        """Send a request and give the answer once its head is there. Whatever HTTP does
+        wrong is a ProviderError.
+        """
         headers: dict[str, str] = {}
         if body is not None:
             headers["content-type"] = "application/json"
@@ -363,10 +421,14 @@ class HttpProvider:
             raise error_without_answer(self._server, error) from None
 
     async def _read(self, builder: ReplyBuilder, body: bytes, first: float, ends: float) -> None:
-        """Send a request and read its answer: JSON if it begins like that, else a stream, whatever its type says."""
+        """Send a request and read its answer: JSON if it begins like that, else a stream,
+        whatever its type says.
+        """
         tokens = builder.request.max_output_tokens or MAX_REPLY_TOKENS
         limit = self._limits.bytes + STREAM_BYTES_A_TOKEN * tokens
-        async with self._send("POST", self._wire.path, body, deadline=min(first, ends), limit=limit) as answer:
+        async with self._send(
+            "POST", self._wire.path, body, deadline=min(first, ends), limit=limit
+        ) as answer:
             if answer.status != 200:
                 raise await self._refusal(answer, builder.request.model, ends)
             builder.cost = price(number_in(answer.headers.get("x-litellm-response-cost")), None)
@@ -374,8 +436,12 @@ class HttpProvider:
             if begins.startswith((b"{", b"[")):
                 builder.heard = True
                 self._take(builder, self._json(begins + await answer.read(ends)), whole=True)
-                builder.closed = builder.unreasoned = True  # JSON that is whole has no end that could be missing
-            elif not await self._stream(answer, begins, builder, first, ends) and answer.kind != _EVENTS:
+                # JSON that is whole has no end that could be missing.
+                builder.closed = builder.unreasoned = True
+            elif (
+                not await self._stream(answer, begins, builder, first, ends)
+                and answer.kind != _EVENTS
+            ):
                 kind = quoted(answer.kind) or "nothing named"
                 page = quoted(title_of(begins.decode("utf-8", "replace")))
                 where = f"{self._server.shown}{self._wire.path}"
@@ -383,7 +449,9 @@ class HttpProvider:
                 raise BadReply(f"{where} sent {shown}", retryable=True)
 
     async def _beginning(self, answer: Answer, builder: ReplyBuilder, deadline: float) -> bytes:
-        """Return the first bytes of an answer that are not blank, nothing if it has none. Blanks are not kept."""
+        """Return the first bytes of an answer that are not blank, nothing if it has
+        none. Blanks are not kept.
+        """
         blanks = 0
         while chunk := await answer.chunk(deadline, _NOTHING):
             begins = chunk.lstrip(_BLANK)
@@ -396,11 +464,18 @@ class HttpProvider:
     def _check_idle(self, builder: ReplyBuilder, idle_bytes: int) -> None:
         """Raise ReplyTooLarge if a server has sent too much before the first piece of a reply."""
         if idle_bytes > MAX_BYTES_BEFORE_REPLY:
-            sent = f"sent over {MAX_BYTES_BEFORE_REPLY:,} bytes and no piece of the reply of {builder.request.model}"
+            sent = (
+                f"sent over {MAX_BYTES_BEFORE_REPLY:,} bytes and no piece of the reply of "
+                f"{builder.request.model}"
+            )
             raise ReplyTooLarge(f"{self._server.shown} {sent}")
 
-    async def _stream(self, answer: Answer, begins: bytes, builder: ReplyBuilder, first: float, ends: float) -> bool:
-        """Read events to the last; once the reply is complete, a missing end is no loss. Return whether one came."""
+    async def _stream(
+        self, answer: Answer, begins: bytes, builder: ReplyBuilder, first: float, ends: float
+    ) -> bool:
+        """Read events to the last; once the reply is complete, a missing end is no loss.
+        Return whether one came.
+        """
         loop = asyncio.get_running_loop()
         idle = self._limits.of(builder.request).idle
         parser = EventParser()
@@ -419,7 +494,8 @@ class HttpProvider:
                     builder.check_blanks(idle)
                 else:
                     self._check_idle(builder, parser.idle_bytes)
-                # A comment, or an event without data, shows that the server lives: every line counts.
+                # A comment, or an event without data, shows that the server
+                # lives: every line counts.
                 now = loop.time()
                 if not builder.may_go_on:
                     deadline = now + LAST_SECONDS
@@ -429,10 +505,14 @@ class HttpProvider:
                 late = why if deadline < ends else _TOO_LONG
                 chunk = await answer.chunk(min(deadline, ends), late)
             for data in parser.close():
-                if self._is_whole(data) and self._take_event(builder, data, is_error=parser.is_error):
+                if self._is_whole(data) and self._take_event(
+                    builder, data, is_error=parser.is_error
+                ):
                     return True
         except UnicodeDecodeError:
-            raise BadReply(f"the reply of {builder.request.model} is not UTF-8", retryable=True) from None
+            raise BadReply(
+                f"the reply of {builder.request.model} is not UTF-8", retryable=True
+            ) from None
         except HttpError as error:
             if not builder.ended or error.cause not in ("timeout", "cut"):
                 raise
@@ -458,7 +538,9 @@ class HttpProvider:
         return False
 
     def _events(self, data: str) -> list[Any]:
-        """Return the JSON of an event, None for the last one. Some servers send no empty line between two of them."""
+        """Return the JSON of an event, None for the last one. Some servers send no empty
+        line between two of them.
+        """
         try:
             return [from_json(data)]
         except ValueError:
@@ -490,11 +572,15 @@ class HttpProvider:
             self._wire.take_whole(builder, data)
         except (AttributeError, KeyError, TypeError):
             shown = quoted(json.dumps(data, ensure_ascii=False))[:120]
-            raise BadReply(f"{self._server.shown} sent what is no reply: {shown}", retryable=True) from None
+            raise BadReply(
+                f"{self._server.shown} sent what is no reply: {shown}", retryable=True
+            ) from None
         return True
 
     def _json(self, body: bytes | str) -> Any:
-        """Return JSON from the server. Halves of characters, which strict readers refuse, stay as they are."""
+        """Return JSON from the server. Halves of characters, which strict readers
+        refuse, stay as they are.
+        """
         try:
             return from_json(body)
         except ValueError:
@@ -503,10 +589,14 @@ class HttpProvider:
             return json.loads(body)
         except (ValueError, RecursionError):
             text = body if isinstance(body, str) else body.decode("utf-8", "replace")
-            raise BadReply(f"{self._server.shown} sent what is no JSON: {quoted(text)[:80]}", retryable=True) from None
+            raise BadReply(
+                f"{self._server.shown} sent what is no JSON: {quoted(text)[:80]}", retryable=True
+            ) from None
 
     async def _refusal(self, answer: Answer, model: str, ends: float) -> ProviderError:
-        """Return what a status other than 200 means; its body is read for a moment, as far as it comes."""
+        """Return what a status other than 200 means; its body is read for a
+        moment, as far as it comes.
+        """
         soon = min(ends, asyncio.get_running_loop().time() + LIST_SECONDS)
         try:
             body = await answer.read(soon, MAX_ERROR_BYTES)
@@ -517,8 +607,9 @@ class HttpProvider:
 
 
 def _with_limit(body: dict[str, Any], field: str, limit: int) -> dict[str, Any]:
-    """Return a body whose reply may have so many tokens. Thinking that has a number of them stays below that: a server
-    refuses more, and half is left to the answer as where the thinking was asked for.
+    """Return a body whose reply may have so many tokens. Thinking that has a number of them
+    stays below that: a server refuses more, and half is left to the answer as where the
+    thinking was asked for.
     """
     body = {**body, field: limit}
     thinking = body.get("thinking")
@@ -555,5 +646,7 @@ def _written(body: dict[str, Any]) -> bytes:
 
 
 def is_far_below_limit(cut: OutputCut) -> bool:
-    """Whether a reply was cut long before the limit that its call was sent with. The limit is not why, then."""
+    """Whether a reply was cut long before the limit that its call was sent with. The
+    limit is not why, then.
+    """
     return cut.limit is not None and cut.written * 2 < cut.limit

@@ -1,15 +1,17 @@
 """Back-pressure: what one call learns of a provider's state slows the others of this process.
 
-A refusal for the rate changes the pace of all calls, as `throttle` says. Calls wait in line for their turn, and their
-slot with them if that comes soon; it is not counted as time of their node. A call whose turn comes later is refused
-with ProviderBusy, which frees its slot: it comes back for its turn and uses up no attempt. So nobody waits here for
-longer than six seconds, and a call that comes back goes before those that never waited.
+A refusal for the rate changes the pace of all calls, as `throttle` says. Calls wait in line for
+their turn, and their slot with them if that comes soon; it is not counted as time of their node. A
+call whose turn comes later is refused with ProviderBusy, which frees its slot: it comes back for
+its turn and uses up no attempt. So nobody waits here for longer than six seconds, and a call that
+comes back goes before those that never waited.
 
-Each other failure adds to a provider's pressure (an error of the server or a timeout 1.0, a schema that was not kept
-0.5), which halves every second. After a failure no call starts for as long as the server asked, otherwise for a tenth
-of a second a unit of pressure, so that a slip costs nobody much. While there is pressure, fewer calls run at once than
-did when it began: one more for each that has succeeded since, and not as few as one because one ran alone. A schema
-that was not kept says nothing of how much the server bears: it stops nobody.
+Each other failure adds to a provider's pressure (an error of the server or a timeout 1.0, a schema
+that was not kept 0.5), which halves every second. After a failure no call starts for as long as the
+server asked, otherwise for a tenth of a second a unit of pressure, so that a slip costs nobody
+much. While there is pressure, fewer calls run at once than did when it began: one more for each
+that has succeeded since, and not as few as one because one ran alone. A schema that was not kept
+says nothing of how much the server bears: it stops nobody.
 """
 
 import asyncio
@@ -19,7 +21,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from heapq import heappop, heappush
 
-from sennit.activities.limits import MAX_PRESSURE, MAX_PUT_OFF_SECONDS, MAX_PUT_OFFS, MAX_WAIT_SECONDS
+from sennit.activities.limits import (
+    MAX_PRESSURE,
+    MAX_PUT_OFF_SECONDS,
+    MAX_PUT_OFFS,
+    MAX_WAIT_SECONDS,
+)
 from sennit.activities.providers.errors import RateLimited, SchemaMismatch
 from sennit.activities.providers.model import ProviderError
 from sennit.activities.providers.throttle import Started, Throttle
@@ -34,17 +41,23 @@ CALM = 0.1
 BORNE = 8
 """Calls at once that a provider is taken to bear as a rule, where fewer ran when it failed."""
 HELD_SECONDS = 3.0
-"""A call waits here if its turn comes within so many seconds, and twice as long if that turns out to be wrong."""
+"""A call waits here if its turn comes within so many seconds, and twice as long if that
+turns out to be wrong.
+"""
 EARLY = 0.5
 """The part of the time to its turn after which a call comes back: the pace may grow."""
 LIVELY_SECONDS = 300.0
-"""A provider that has taken a call within so many seconds takes calls, whatever it refuses: some take 3 a minute."""
+"""A provider that has taken a call within so many seconds takes calls, whatever it
+refuses: some take 3 a minute.
+"""
 
 
 class ProviderBusy(ProviderError):
     """The call was not made: its provider is busy. It is made later, and no attempt is used up."""
 
-    def __init__(self, message: str, *, retryable: bool = False, retry_after: float | None = None) -> None:
+    def __init__(
+        self, message: str, *, retryable: bool = False, retry_after: float | None = None
+    ) -> None:
         super().__init__(message, retryable=retryable, retry_after=retry_after)
         self.is_attempt = False
 
@@ -72,7 +85,8 @@ class Limiter:
     def __init__(self, provider: str, throttle: Throttle | None = None) -> None:
         self.provider = provider
         self._throttle = throttle or Throttle()
-        # The calls that wait here, in order, and the times at which those that were put off come back.
+        # The calls that wait here, in order, and the times at which those that
+        # were put off come back.
         self._line: deque[asyncio.Future[Started]] = deque()
         self._away: list[float] = []
         self._timer: asyncio.TimerHandle | None = None
@@ -92,13 +106,16 @@ class Limiter:
 
     @property
     def is_lively(self) -> bool:
-        """Whether the provider takes calls these days: then a refusal for its rate says only when a call's turn is."""
+        """Whether the provider takes calls these days: then a refusal for its rate says only
+        when a call's turn is.
+        """
         return _now() - self._taken_at < LIVELY_SECONDS
 
     @asynccontextmanager
     async def admitted(self, *, put_offs: int = 0) -> AsyncIterator[None]:
-        """Run a call inside, when its turn has come; `put_offs` says how often it was put off before. Raises
-        ProviderBusy where that takes longer; what goes wrong inside slows the calls after it.
+        """Run a call inside, when its turn has come; `put_offs` says how often it was put
+        off before. Raises ProviderBusy where that takes longer; what goes wrong inside
+        slows the calls after it.
         """
         started = await self._turn(returns=put_offs > 0)
         failed_calls, taken = self._failed_calls, False
@@ -106,7 +123,8 @@ class Limiter:
             yield
             taken = True
             self._taken_at = _now()
-            self._succeeded += failed_calls == self._failed_calls  # one that began before the failure proves nothing
+            # One that began before the failure proves nothing.
+            self._succeeded += failed_calls == self._failed_calls
         except RateLimited as error:
             self._refused(error, started, put_offs)
             raise
@@ -162,7 +180,9 @@ class Limiter:
             self._timer = asyncio.get_running_loop().call_later(self._wait(now), self._advance)
 
     def _wait(self, now: float) -> float:
-        """Return after how many seconds to look again whether a call may start; 0 if it may start now."""
+        """Return after how many seconds to look again whether a call may start;
+        0 if it may start now.
+        """
         pressure = self._failures.at(now)
         most = max(1, int((self._peak + self._succeeded) / (1 + pressure)))
         wait = max(self._closed_until - now, 0.0)
@@ -181,7 +201,9 @@ class Limiter:
         return ProviderBusy(f"{self.provider} is busy: {why}", retryable=True, retry_after=wait)
 
     def _put_off(self, *, returns: bool) -> float:
-        """Return when a call comes back for its turn. The pace may change until then, so that is not too far away."""
+        """Return when a call comes back for its turn. The pace may change until then, so
+        that is not too far away.
+        """
         now = _now()
         ahead, away = len(self._line), self._count_away(now)
         if returns:
@@ -203,8 +225,8 @@ class Limiter:
         return len(self._away)
 
     def _refused(self, error: RateLimited, started: Started, put_offs: int) -> None:
-        """A refusal says only when the call's turn is, where the provider takes others: it is no attempt of the call.
-        One that is refused again and again may be refused for what it is.
+        """A refusal says only when the call's turn is, where the provider takes others: it is no
+        attempt of the call. One that is refused again and again may be refused for what it is.
         """
         now = _now()
         self._throttle.refused(now, started, error.retry_after)

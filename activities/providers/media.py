@@ -1,4 +1,6 @@
-"""Which models take which media, as far as that is known before a call, and about how much they read of it."""
+"""Which models take which media, as far as that is known before a call, and about
+how much they read of it.
+"""
 
 import re
 
@@ -13,35 +15,48 @@ PAGE_TOKENS = 3_000
 """The most that Anthropic says a page of a PDF takes: it is read as text, and seen as an image."""
 _BYTES_A_PAGE = 100_000
 _BYTES_A_SOUND_TOKEN = 1_600
-"""OpenAI reads ten tokens a second, and a second of speech has 16,000 bytes as MP3. Of WAV too many are counted."""
+"""OpenAI reads ten tokens a second, and a second of speech has 16,000 bytes as MP3. Of
+WAV too many are counted.
+"""
 
 _KINDS: tuple[MediaKind, ...] = ("image", "PDF", "audio")
 _NAMES = r"(?:image|vision|visual|multi-?modal|audio|pdf|file|document|content type)"
-_LACKS = r"(?:support|unknown variant|at most 0|\bnot an?\b|invalid type|expected .?(?:a )?(?:text|string)|only text)"
+_LACKS = (
+    r"(?:support|unknown variant|at most 0|\bnot an?\b|invalid type|expected .?(?:a )?(?:text"
+    r"|string)|only text)"
+)
 _NO_MEDIA = re.compile(rf"{_NAMES}.{{0,80}}{_LACKS}|{_LACKS}.{{0,80}}{_NAMES}")
 """What servers say, in small letters, of a model that takes no media."""
 _OF_FILE = re.compile(
-    r"\bformats?\b|\buploaded\b|\b(?:mime|media)[ _-]?types?\b|corrupt|damaged|\bbroken\b|\bempty\b|encrypt|password"
-    r"|\b(?:could|can|can't|couldn't)(?: ?not)? (?:be )?(?:process|decode|read|open|load|parse|identif)"
-    r"|\bexceed|\btoo (?:large|small|big|many|long)|\bcorrect (?:image|file)|\bvalid (?:image|file|pdf|audio)"
+    r"\bformats?\b|\buploaded\b|\b(?:mime|media)[ _-]?types?\b|corrupt|damaged|\bbroken\b"
+    r"|\bempty\b|encrypt|password"
+    r"|\b(?:could|can|can't|couldn't)(?: ?not)? (?:be )?(?:process|decode|read|open|load|parse"
+    r"|identif)"
+    r"|\bexceed|\btoo (?:large|small|big|many|long)|\bcorrect (?:image|file)|\bvalid (?:image|file"
+    r"|pdf|audio)"
 )
 """The same of one file: another of its kind may be taken."""
 _OF_MODEL = re.compile(
-    r"\bmodels?\b|\binputs?\b|modalit|unknown variant|at most 0|expected .?(?:a )?(?:text|string)|only text"
+    r"\bmodels?\b|\binputs?\b|modalit|unknown variant|at most 0|expected .?(?:a )?(?:text|string)"
+    r"|only text"
 )
 _WORDS_OF_KIND: dict[MediaKind, re.Pattern[str]] = {
     "image": re.compile(r"image|vision|visual|multi-?modal"),
     "PDF": re.compile(r"pdf|\bfiles?\b|document|multi-?modal"),
     "audio": re.compile(r"audio|multi-?modal"),
 }
-_TEXT_ALONE = re.compile(r"openai:(gpt-3\.5|gpt-4(-\d{4})?\Z|o1-mini|o3-mini|deepseek-(chat|reasoner)\Z)")
-"""Models of OpenAI's format that are known to read nothing but text; docs/models.md has the sources. Of newer ones of
-DeepSeek, some read images.
+_TEXT_ALONE = re.compile(
+    r"openai:(gpt-3\.5|gpt-4(-\d{4})?\Z|o1-mini|o3-mini|deepseek-(chat|reasoner)\Z)"
+)
+"""Models of OpenAI's format that are known to read nothing but text; docs/models.md has the
+sources. Of newer ones of DeepSeek, some read images.
 """
 
 
 def lacks(model: str, kind: MediaKind) -> bool:
-    """Whether a model is known to take no media of a kind. Of most models only their server knows."""
+    """Whether a model is known to take no media of a kind. Of most models
+    only their server knows.
+    """
     provider = model.partition(":")[0]
     if provider == "offline" or _TEXT_ALONE.match(model):
         return True
@@ -54,7 +69,9 @@ def lacks_all(model: str) -> bool:
 
 
 def check_taken(request: ModelRequest) -> None:
-    """Raise MediaRefused, before anything is sent, if the request's model is known not to take its media."""
+    """Raise MediaRefused, before anything is sent, if the request's model is known
+    not to take its media.
+    """
     for media in request.media:  # what a tool has returned is named instead
         if lacks(request.model, media.kind):
             raise MediaRefused(f"{request.model} takes no {media.kind}: {why_not(request.model)}")
@@ -62,13 +79,15 @@ def check_taken(request: ModelRequest) -> None:
 
 def why_not(model: str) -> str:
     """Return why a model takes no media, and what to do, as the end of a sentence."""
-    reads = "the rules read text alone" if model.startswith("offline") else "it is known to take none"
+    reads = (
+        "the rules read text alone" if model.startswith("offline") else "it is known to take none"
+    )
     return f"{reads}; choose another one with `model` or --model"
 
 
 def refused_media(request: ModelRequest, refusal: str, text: str) -> MediaRefused | None:
-    """Return the error of a call that a server refuses because its model takes no such media; `text` is its answer in
-    small letters. None where that is not what it says.
+    """Return the error of a call that a server refuses because its model takes no such media;
+    `text` is its answer in small letters. None where that is not what it says.
     """
     if not request.shown or not _NO_MEDIA.search(text):
         return None

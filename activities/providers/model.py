@@ -12,38 +12,47 @@ from sennit.workflows.plan.language.nodes import Role
 from sennit.workflows.plan.language.text import text_bytes
 
 REPLY_ROOM = 4096
-"""Tokens that a prompt leaves to a reply of unknown length: fits the context of small local models too."""
+"""Tokens that a prompt leaves to a reply of unknown length: fits the context of
+small local models too.
+"""
 
 OPEN_REPLY_TOKENS = 12_288
-"""What a call without a limit is booked with while it is open, and what it is granted under a budget. Nobody knows the
-worst case; few replies are longer, with what the model thinks.
+"""What a call without a limit is booked with while it is open, and what it is granted under a
+budget. Nobody knows the worst case; few replies are longer, with what the model thinks.
 """
 
 THINKING_TOKENS = 8192
-"""Room beside `max_output_tokens` before a reply is cut here: some servers do not count the model's thinking."""
+"""Room beside `max_output_tokens` before a reply is cut here: some servers do not
+count the model's thinking.
+"""
 
 CALL_MARGIN_SECONDS = 1.0
-"""By how much a call ends before the activity that makes it, so that it fails with its own error."""
+"""By how much a call ends before the activity that makes it, so that it
+fails with its own error.
+"""
 
 Stop = Literal["end", "tools", "length", "pause"]
-"""Why a reply ended: it is complete, it asks for tools, it was cut at its limit, or it goes on in another call, which
-no provider returns.
+"""Why a reply ended: it is complete, it asks for tools, it was cut at its limit, or it goes on in
+another call, which no provider returns.
 """
 
 
 class ProviderError(Exception):
-    """A model call that failed. `retryable` says whether the same call may succeed later, `retry_after` in how many
-    seconds at the earliest, where that is known.
+    """A model call that failed. `retryable` says whether the same call may succeed later,
+    `retry_after` in how many seconds at the earliest, where that is known.
 
-    The class name is the error type that people see; the message is at most 500 characters, useful words first, without
-    this worker's secrets. `usage` is what the call used before it failed. `is_attempt` says that it has used up an
-    attempt of its node; a call that was only put off has not.
+    The class name is the error type that people see; the message is at most 500
+    characters, useful words first, without this worker's secrets. `usage` is what the call
+    used before it failed. `is_attempt` says that it has used up an attempt of its node; a
+    call that was only put off has not.
     """
 
     pressure: ClassVar[float] = 0.0
     """How much such an error slows the provider's other calls; see `limiter`."""
 
-    def __init__(self, message: str, *, retryable: bool = False, retry_after: float | None = None) -> None:
+    def __init__(
+        self, message: str, *, retryable: bool = False, retry_after: float | None = None
+    ) -> None:
         super().__init__(redact(message[:4000])[:500])
         self.retryable = retryable
         self.retry_after = retry_after
@@ -53,8 +62,8 @@ class ProviderError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class MediaPart:
-    """An image, a PDF or a recording beside a prompt or a result. `data` is its bytes in base64, `tokens` about what a
-    model reads of it, `reference` the value that names it in the run.
+    """An image, a PDF or a recording beside a prompt or a result. `data` is its bytes in base64,
+    `tokens` about what a model reads of it, `reference` the value that names it in the run.
     """
 
     content_type: MediaType
@@ -76,8 +85,9 @@ class MediaPart:
 
 @dataclass(frozen=True, slots=True)
 class ToolRequest:
-    """A model asks for one call of a tool. `arguments` is an object as a rule; text that is no JSON object comes as
-    the model wrote it, for validation to refuse. `fields` are what else its server has sent with the call.
+    """A model asks for one call of a tool. `arguments` is an object as a rule; text that is no JSON
+    object comes as the model wrote it, for validation to refuse. `fields` are what else its server
+    has sent with the call.
     """
 
     id: str
@@ -88,11 +98,12 @@ class ToolRequest:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One turn after the prompt. `calls` are those of an assistant, `call_id` is the call that a tool answers.
+    """One turn after the prompt. `calls` are those of an assistant, `call_id` is the
+    call that a tool answers.
 
-    `thinking` is that of the assistant's reply, as blocks or as fields of its message, given back as it came: some
-    models refuse a turn without it. `origin` is the model that gave it, and no other gets it. `media` is shown with the
-    words of a person, or with the result of a tool.
+    `thinking` is that of the assistant's reply, as blocks or as fields of its message, given back
+    as it came: some models refuse a turn without it. `origin` is the model that gave it, and no
+    other gets it. `media` is shown with the words of a person, or with the result of a tool.
     """
 
     role: Literal["assistant", "tool", "user"]
@@ -109,16 +120,20 @@ class Account(Protocol):
 
     @property
     def put_offs(self) -> int:
-        """How often the activity gave way to other calls of the provider, or was refused for the rate."""
+        """How often the activity gave way to other calls of the provider, or
+        was refused for the rate.
+        """
         ...
 
     async def begin(self, sent: Usage, most: Usage) -> None:
-        """A call that sends `sent` and uses `most` at the most is about to go out. Raises when it may not."""
+        """A call that sends `sent` and uses `most` at the most is about to go out.
+        Raises when it may not.
+        """
         ...
 
     def room(self, sent: Usage, wanted: int) -> int | None:
-        """Return how many tokens the reply to a call that sends `sent` may have, where it asks for `wanted`; None where
-        nothing limits that. Raises when the prompt alone is too much.
+        """Return how many tokens the reply to a call that sends `sent` may have, where it asks for
+        `wanted`; None where nothing limits that. Raises when the prompt alone is too much.
         """
         ...
 
@@ -146,7 +161,8 @@ class NoAccount:
 
 @dataclass(frozen=True, slots=True)
 class ReplyForm:
-    """The schema that a server holds a reply to. `system` then stands in the place of the request's.
+    """The schema that a server holds a reply to. `system` then stands in the
+    place of the request's.
 
     Where the server takes none, the call goes out without the form.
     """
@@ -157,22 +173,24 @@ class ReplyForm:
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """One call. `prompt` is the bound text; `template` is the same before references to outputs were replaced.
+    """One call. `prompt` is the bound text; `template` is the same before references to
+    outputs were replaced.
 
-    `inputs` maps each referenced node id to its whole output, in the order of the references. `history` are the turns
-    before the prompt, and `messages` those after it; `media` is shown with the prompt.
-    `tools` are catalogue entries `{name, description, parameters}`
-    (the `schema` of a catalogue is read as `parameters`): what a planner may plan with, for every other role what the
-    model may call in its reply.
-    `settings` are what is asked of the model beside that; `max_output_tokens` is the longest reply that may be asked
-    for, and None leaves that to the server.
+    `inputs` maps each referenced node id to its whole output, in the order of the references.
+    `history` are the turns before the prompt, and `messages` those after it; `media` is shown
+    with the prompt. `tools` are catalogue entries `{name, description, parameters}` (the
+    `schema` of a catalogue is read as `parameters`): what a planner may plan with, for every
+    other role what the model may call in its reply. `settings` are what is asked of the model
+    beside that; `max_output_tokens` is the longest reply that may be asked for, and None
+    leaves that to the server.
 
-    `seconds` is the longest the whole call may take: long, unless the plan says otherwise. `first_token_timeout` and
-    `idle_timeout` are the longest silences before the first event and between two, in the place of the worker's own.
-    `progress` is told in words how far the call is; `on_text` is given each piece of `ModelReply.text` as it arrives,
-    and `on_call` each call of a tool as soon as it is whole, if somebody wants to know.
-    `on_restart`, with the reason, is told that the pieces so far are no part of it, as the model is asked again. They
-    must not block. `account` is told before anything goes out that is paid for, and when it has ended.
+    `seconds` is the longest the whole call may take: long, unless the plan says otherwise.
+    `first_token_timeout` and `idle_timeout` are the longest silences before the first event and
+    between two, in the place of the worker's own. `progress` is told in words how far the call is;
+    `on_text` is given each piece of `ModelReply.text` as it arrives, and `on_call` each call of a
+    tool as soon as it is whole, if somebody wants to know. `on_restart`, with the reason, is told
+    that the pieces so far are no part of it, as the model is asked again. They must not block.
+    `account` is told before anything goes out that is paid for, and when it has ended.
     """
 
     role: Role
@@ -214,7 +232,9 @@ class ModelRequest:
 
     @property
     def is_timed(self) -> bool:
-        """Whether the plan says how long the call may take: then silence is no reason to end it sooner."""
+        """Whether the plan says how long the call may take: then silence is no
+        reason to end it sooner.
+        """
         return self.seconds < CALL_SECONDS - CALL_MARGIN_SECONDS
 
 
@@ -225,7 +245,9 @@ def tokens_of(*texts: str) -> int:
 
 def parameters_of(entry: dict[str, Any]) -> dict[str, Any]:
     """Return the JSON schema of a tool's arguments in its catalogue entry."""
-    found: dict[str, Any] = entry.get("parameters") or entry.get("schema") or {"type": "object", "properties": {}}
+    found: dict[str, Any] = (
+        entry.get("parameters") or entry.get("schema") or {"type": "object", "properties": {}}
+    )
     return found
 
 
@@ -237,12 +259,14 @@ def function_of(entry: dict[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class ModelReply:
-    """`output` is the JSON value the node gets: text, or an object when the role or a schema asks for one.
+    """`output` is the JSON value the node gets: text, or an object when the role or
+    a schema asks for one.
 
-    `text` is what the model wrote, without its thoughts unless it plans, `calls` the tools it asks for, `thinking` what
-    `Message` must give back with them, `origin` is the model that was asked, `model` what the server says that it has
-    asked. `first_token_ms` is the time from sending the request to the first piece of the reply. `warnings` tell people
-    what was done otherwise than they asked, what was mended in the reply, and what may be wrong with it.
+    `text` is what the model wrote, without its thoughts unless it plans, `calls` the tools it asks
+    for, `thinking` what `Message` must give back with them, `origin` is the model that was asked,
+    `model` what the server says that it has asked. `first_token_ms` is the time from sending the
+    request to the first piece of the reply. `warnings` tell people what was done otherwise than
+    they asked, what was mended in the reply, and what may be wrong with it.
     """
 
     output: Any
@@ -265,5 +289,7 @@ class Provider(Protocol):
         ...
 
     async def default_model(self) -> str:
-        """Return the model, `provider:name`, that the provider's bare name means. Raises ProviderError."""
+        """Return the model, `provider:name`, that the provider's bare name
+        means. Raises ProviderError.
+        """
         ...

@@ -1,7 +1,8 @@
-"""One call until its server takes it: what each refusal says of the call, and what the next one does without.
+"""One call until its server takes it: what each refusal says of the call, and what the
+next one does without.
 
-Nothing is learned before a call has gone through: a refusal may be about something else than it says. What no call has
-confirmed dies with this one.
+Nothing is learned before a call has gone through: a refusal may be about something else than it
+says. What no call has confirmed dies with this one.
 """
 
 import re
@@ -25,7 +26,8 @@ Body = Callable[[ModelRequest, Without], dict[str, Any]]
 
 @dataclass(slots=True)
 class Negotiation:
-    """What the next call of a request does `without`, and how many tokens of `room` its reply has, 0 for the usual.
+    """What the next call of a request does `without`, and how many tokens of `room` its
+    reply has, 0 for the usual.
 
     `body` builds a call: a refusal counts only if the call changes by what it asks for.
     """
@@ -43,7 +45,9 @@ class Negotiation:
         self.without = self.known.without(self.request)
 
     def take(self, refused: CallRefused | ServerFailed | ContextTooLong) -> None:
-        """Take a refusal, after which the call is made again. Raises the refusal if there is nothing to change."""
+        """Take a refusal, after which the call is made again. Raises the refusal if
+        there is nothing to change.
+        """
         if isinstance(refused, ContextTooLong):
             self._fit(refused)
             return
@@ -82,7 +86,9 @@ class Negotiation:
             self.known.learn(self.request, Lesson(found, UNSAID, "unknown"))
 
     def _fit(self, error: ContextTooLong) -> None:
-        """Leave the reply what a context has beside the prompt. Raises the error where that is too little."""
+        """Leave the reply what a context has beside the prompt. Raises the error
+        where that is too little.
+        """
         if not error.context:
             raise error
         model = self.request.model
@@ -97,8 +103,8 @@ class Negotiation:
     def _lesson(self, refused: CallRefused | ServerFailed) -> Lesson | None:
         """Return what a refusal says of the call's parameters, None if it says nothing of them.
 
-        A field of the refusal that names a parameter counts before its words. An error of the server's own must also
-        say that it does not take them.
+        A field of the refusal that names a parameter counts before its words. An error of the
+        server's own must also say that it does not take them.
         """
         if isinstance(refused, ServerFailed) and not NEVER.search(refused.text):
             return None
@@ -118,7 +124,9 @@ class Negotiation:
         # A field of an earlier turn: one that was left out is wanted, and one that was sent is not.
         for inner, name in field_names(self.request.messages).items():
             if re.search(rf"\b{re.escape(inner)}\b", refused.text):
-                lesson = Lesson(frozenset({name}), reason, refused.text, wanted=name in self.without)
+                lesson = Lesson(
+                    frozenset({name}), reason, refused.text, wanted=name in self.without
+                )
                 if self._is_another(lesson.applied(self.without)):
                     return lesson
         return None
@@ -131,7 +139,9 @@ class Negotiation:
         return self.body(self.request, without) != self.body(self.request, self.without)
 
     def _unnamed(self) -> list[Without]:
-        """Return what to leave out where a refusal names nothing: each parameter in turn, then all of them."""
+        """Return what to leave out where a refusal names nothing: each parameter in
+        turn, then all of them.
+        """
         changes: list[Without] = []
         for name in self.wire.optional:
             without = self.without | {name}
@@ -143,7 +153,9 @@ class Negotiation:
 
 
 def _parameters(refused: CallRefused | ServerFailed) -> set[str]:
-    """Return the parameters that a field of a refusal names: those of the body, and `system` for its role."""
+    """Return the parameters that a field of a refusal names: those of the body, and
+    `system` for its role.
+    """
     named = set[str]()
     if not isinstance(refused, CallRefused):
         return named

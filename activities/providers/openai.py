@@ -1,4 +1,6 @@
-"""OpenAI's chat completions, as they are served by OpenAI, vLLM, Ollama, llama.cpp and most gateways."""
+"""OpenAI's chat completions, as they are served by OpenAI, vLLM, Ollama,
+llama.cpp and most gateways.
+"""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -6,19 +8,34 @@ from typing import Any, ClassVar
 
 from sennit.activities.providers import structured
 from sennit.activities.providers.call_arguments import CallArguments, is_object
-from sennit.activities.providers.model import MediaPart, Message, ModelRequest, Stop, ToolRequest, function_of
+from sennit.activities.providers.model import (
+    MediaPart,
+    Message,
+    ModelRequest,
+    Stop,
+    ToolRequest,
+    function_of,
+)
 from sennit.activities.providers.reply_builder import Call, ReplyBuilder
 from sennit.activities.providers.returned_fields import GatheredFields
 from sennit.activities.providers.settings import Server
-from sennit.activities.providers.wire_format import NO_SCHEMA, NO_STREAM, NO_SYSTEM, NO_TOOLS, Without, count, price
+from sennit.activities.providers.wire_format import (
+    NO_SCHEMA,
+    NO_STREAM,
+    NO_SYSTEM,
+    NO_TOOLS,
+    Without,
+    count,
+    price,
+)
 
 _STOPS: dict[str, Stop] = {
     **dict.fromkeys(("stop", "eos", "eos_token", "stop_sequence", "end_turn", "complete"), "end"),
     **dict.fromkeys(("tool_calls", "function_call", "tool_use"), "tools"),
     **dict.fromkeys(("length", "max_tokens", "model_length", "max_output_tokens"), "length"),
 }
-"""Of OpenAI, and of the engines and gateways that pass on their own words. `abort`, `error`, `repetition`,
-`insufficient_system_resource` and whatever comes later are no end of a reply.
+"""Of OpenAI, and of the engines and gateways that pass on their own words. `abort`, `error`,
+`repetition`, `insufficient_system_resource` and whatever comes later are no end of a reply.
 """
 _SOUNDS = {"audio/wav": "wav", "audio/mpeg": "mp3"}
 _FILTERS = ("content_filter", "safety")
@@ -31,17 +48,31 @@ _SETTINGS = {
 }
 """How the format calls a setting."""
 _MESSAGE_FIELDS = frozenset(
-    ("role", "content", "tool_calls", "function_call", "refusal", "name", "annotations", "audio", "logprobs")
+    (
+        "role",
+        "content",
+        "tool_calls",
+        "function_call",
+        "refusal",
+        "name",
+        "annotations",
+        "audio",
+        "logprobs",
+    )
 )
 _CALL_FIELDS = frozenset(("id", "type", "index", "function", "name", "arguments"))
 _TEXT_PARTS = ("text", "output_text")
 
 
 class OpenAI:
-    """The format. Servers differ in what they leave out and what they refuse; every known way is read."""
+    """The format. Servers differ in what they leave out and what they refuse;
+    every known way is read.
+    """
 
     path: ClassVar[str] = "/chat/completions"
-    fields: ClassVar[frozenset[str]] = frozenset(("choices", "usage", "x_groq", "prompt_filter_results"))
+    fields: ClassVar[frozenset[str]] = frozenset(
+        ("choices", "usage", "x_groq", "prompt_filter_results")
+    )
     models_path: ClassVar[str] = "/models"
     schema: ClassVar[str] = "response_format"
     optional: ClassVar[Mapping[str, str]] = {
@@ -65,8 +96,8 @@ class OpenAI:
         return {"authorization": f"Bearer {server.key}"}
 
     def body(self, server: Server, request: ModelRequest, without: Without) -> dict[str, Any]:
-        """Return the request. OpenAI's own server wants `max_completion_tokens`, others know `max_tokens` alone;
-        either is exchanged for the other once it was refused.
+        """Return the request. OpenAI's own server wants `max_completion_tokens`, others know
+        `max_tokens` alone; either is exchanged for the other once it was refused.
         """
         body: dict[str, Any] = {
             "model": request.model.partition(":")[2],
@@ -81,10 +112,13 @@ class OpenAI:
         if body["stream"] and "stream_options" not in without:
             body["stream_options"] = {"include_usage": True}
         if request.callable:
-            body["tools"] = [{"type": "function", "function": function_of(entry)} for entry in request.callable]
+            body["tools"] = [
+                {"type": "function", "function": function_of(entry)} for entry in request.callable
+            ]
         if request.output_schema is not None and self.schema not in without:
             schema = structured.wrapped(request.output_schema)
-            if request.form is not None and server.official:  # it holds replies to strict schemas alone
+            # It holds replies to strict schemas alone.
+            if request.form is not None and server.official:
                 schema = structured.strict_schema(schema)
             form = {"name": "output", "schema": schema, "strict": structured.is_strict(schema)}
             body["response_format"] = {"type": "json_schema", "json_schema": form}
@@ -107,7 +141,8 @@ class OpenAI:
             self._usage(reply, groq.get("usage"))
         reply.served_by(data.get("model"))
         for choice in data.get("choices") or ():
-            # One choice was asked for. Its index is 0, with some servers another one, or another than its thought's.
+            # One choice was asked for. Its index is 0, with some servers another one, or
+            # another than its thought's.
             index = choice.get("index") or 0
             if reply.choice is None or not reply.begun:
                 reply.choice = index
@@ -120,7 +155,9 @@ class OpenAI:
         self.take(reply, {**data, "choices": data["choices"]})
 
     def _choice(self, reply: ReplyBuilder, choice: dict[str, Any]) -> None:
-        """Take a piece of the reply. The last one may hold the whole message beside it, or in its place."""
+        """Take a piece of the reply. The last one may hold the whole message
+        beside it, or in its place.
+        """
         self._usage(reply, choice.get("usage"))
         delta, message = choice.get("delta"), choice.get("message")
         reason = choice.get("finish_reason")
@@ -170,8 +207,8 @@ class OpenAI:
                 reply.thinking.setdefault(0, GatheredFields()).add(name, value)
 
     def _call(self, reply: ReplyBuilder, piece: dict[str, Any]) -> None:
-        """Take a piece of a call. Servers that give no index, or one index to all calls, begin each with its name, and
-        with an id of its own or once the arguments of the one before are whole.
+        """Take a piece of a call. Servers that give no index, or one index to all calls, begin each
+        with its name, and with an id of its own or once the arguments of the one before are whole.
         """
         function = piece.get("function") or piece
         name = function.get("name") or ""
@@ -221,7 +258,8 @@ class OpenAI:
         if reply.output_tokens is None or reply.input_tokens is None:
             return
 
-        # Some servers leave thoughts out of what they count as output: then there are more of them, or the sum is more.
+        # Some servers leave thoughts out of what they count as output: then there are more of
+        # them, or the sum is more.
         whole = count(usage.get("total_tokens"), 0) or 0
         thoughts = 0
         details = usage.get("completion_tokens_details")
@@ -261,8 +299,8 @@ def _messages(request: ModelRequest, without: Without) -> list[dict[str, Any]]:
 
 
 def _later(messages: Sequence[Message], without: Without) -> list[dict[str, Any]]:
-    """Return the turns after the prompt. The result of a tool is text in this format, so what is to be seen of the
-    results of one turn is shown by a user behind them.
+    """Return the turns after the prompt. The result of a tool is text in this format, so what is to
+    be seen of the results of one turn is shown by a user behind them.
     """
     turns: list[dict[str, Any]] = []
     shown: list[dict[str, Any]] = []
@@ -270,7 +308,9 @@ def _later(messages: Sequence[Message], without: Without) -> list[dict[str, Any]
         if message.role == "tool":
             turns.append(_turn(message, without))
             if message.media:
-                shown.append({"type": "text", "text": f"What the call {message.call_id} has returned:"})
+                shown.append(
+                    {"type": "text", "text": f"What the call {message.call_id} has returned:"}
+                )
                 shown += map(_part, message.media)
             continue
         if shown:
@@ -283,9 +323,14 @@ def _later(messages: Sequence[Message], without: Without) -> list[dict[str, Any]
 
 
 def _part(media: MediaPart) -> dict[str, Any]:
-    """Return media as a part of a turn: a file is a PDF alone, and sound has its format instead of its type."""
+    """Return media as a part of a turn: a file is a PDF alone, and sound has its
+    format instead of its type.
+    """
     if media.kind == "audio":
-        return {"type": "input_audio", "input_audio": {"data": media.data, "format": _SOUNDS[media.content_type]}}
+        return {
+            "type": "input_audio",
+            "input_audio": {"data": media.data, "format": _SOUNDS[media.content_type]},
+        }
     url = f"data:{media.content_type};base64,{media.data}"
     if media.kind == "image":
         return {"type": "image_url", "image_url": {"url": url}}
@@ -317,7 +362,9 @@ def _called(call: ToolRequest, without: Without) -> dict[str, Any]:
 
 
 def _text_in(message: dict[str, Any]) -> str:
-    """Return the text of a message: of a list of parts, what is neither a thought nor of another kind."""
+    """Return the text of a message: of a list of parts, what is neither a
+    thought nor of another kind.
+    """
     content = message.get("content")
     if isinstance(content, list):
         text = ""
@@ -331,7 +378,9 @@ def _text_in(message: dict[str, Any]) -> str:
 
 
 def _place_of(reply: ReplyBuilder, call_id: str, name: str) -> int | None:
-    """Return where a call with this id and name has come already: some servers send it once more at another index."""
+    """Return where a call with this id and name has come already: some servers send it once
+    more at another index.
+    """
     for place, call in reply.calls.items():
         if call_id and call.id == call_id and name in ("", call.name):
             return place
@@ -349,8 +398,8 @@ def _is_rest_of_name(request: ModelRequest, call: Call, name: str) -> bool:
 
 
 def _is_another(call: Call, name: str, call_id: str, arguments: str) -> bool:
-    """Whether a piece with a name begins another call than this one. Some servers repeat the name with each piece, and
-    some give each piece an id of its own.
+    """Whether a piece with a name begins another call than this one. Some servers repeat the name
+    with each piece, and some give each piece an id of its own.
     """
     if call_id and call_id == call.id:
         return False

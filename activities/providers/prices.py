@@ -1,5 +1,5 @@
-"""What tokens cost: the operator's own prices, the extra `prices` (genai-prices) where it is installed, and else
-`prices.toml`, which also says what bare provider names mean.
+"""What tokens cost: the operator's own prices, the extra `prices` (genai-prices) where it is
+installed, and else `prices.toml`, which also says what bare provider names mean.
 """
 
 import re
@@ -25,13 +25,16 @@ _MAKERS = {"openai-chat": "openai", "openai-responses": "openai"}
 
 DEFAULTS: dict[str, str] = _DATA["defaults"]
 _TODO = (
-    "add to the file that SENNIT_PRICES names, with the millionths of a dollar that a million tokens of input and of "
+    "add to the file that SENNIT_PRICES names, with the millionths of a dollar that a million "
+    "tokens of input and of "
     "output cost, 0 for a local model"
 )
 _listed: dict[str, Mapping[str, OwnPrice]] = {}
 _PRICE_BYTES = 400
 """Of what the extra says of one model, beside its name."""
-_KEPT: BoundedCache[tuple[str, str], Any] = BoundedCache(MAX_KEPT_PRICES_BYTES, lambda _: _PRICE_BYTES)
+_KEPT: BoundedCache[tuple[str, str], Any] = BoundedCache(
+    MAX_KEPT_PRICES_BYTES, lambda _: _PRICE_BYTES
+)
 
 
 def use(prices: Prices) -> None:
@@ -41,8 +44,8 @@ def use(prices: Prices) -> None:
 
 
 class Price(NamedTuple):
-    """Micro-dollars for a million tokens: of input, of output, of input that came out of a cache, and of input that was
-    written into one.
+    """Micro-dollars for a million tokens: of input, of output, of input that came out of a cache,
+    and of input that was written into one.
     """
 
     input: int
@@ -55,12 +58,16 @@ NOTHING = Price(0, 0, 0, 0)
 
 
 def load() -> None:
-    """Load the prices of the extra, which takes a second: for a thread, before the first call needs them."""
+    """Load the prices of the extra, which takes a second: for a thread, before the
+    first call needs them.
+    """
     _library()
 
 
 def price_of(model: str, prompt: int = 0) -> tuple[int, int] | None:
-    """Return micro-dollars per million input and output tokens, without a cache: see `prices_of`."""
+    """Return micro-dollars per million input and output tokens, without a
+    cache: see `prices_of`.
+    """
     price = prices_of(model, prompt)
     if price is None:
         return None
@@ -68,8 +75,9 @@ def price_of(model: str, prompt: int = 0) -> tuple[int, int] | None:
 
 
 def prices_of(model: str, prompt: int = 0) -> Price | None:
-    """Return the prices of a call of `provider:name` with so many tokens in its prompt: the operator's own, else those
-    of the extra `prices`, else those of the data file. A dated snapshot costs what its model does.
+    """Return the prices of a call of `provider:name` with so many tokens in its prompt: the
+    operator's own, else those of the extra `prices`, else those of the data file. A dated snapshot
+    costs what its model does.
 
     None where no price is known; the offline rules cost nothing.
     """
@@ -99,13 +107,17 @@ def _listed_price(
         return None
     if isinstance(entry, Mapping):
         sent = entry["input"]
-        return Price(sent, entry["output"], entry.get("cached", sent), entry.get("cache_write", sent))
+        return Price(
+            sent, entry["output"], entry.get("cached", sent), entry.get("cache_write", sent)
+        )
     sent, written, *long = entry
     cached, kept = caches.get(name) or (sent, sent)
     if long:
         most, long_sent, long_written = long
         if prompt > most:  # a cache costs the same share of a long prompt
-            return Price(long_sent, long_written, cached * long_sent // sent, kept * long_sent // sent)
+            return Price(
+                long_sent, long_written, cached * long_sent // sent, kept * long_sent // sent
+            )
     return Price(sent, written, cached, kept)
 
 
@@ -152,8 +164,8 @@ def _library_price(provider: str, name: str, prompt: int) -> Price | None:
 
 
 def _in_tier(price: Any, field: str, prompt: int) -> int | None:
-    """Return micro-dollars from what the extra says: an amount, or amounts by the length of the prompt; None if it says
-    nothing.
+    """Return micro-dollars from what the extra says: an amount, or amounts by the length of the
+    prompt; None if it says nothing.
     """
     dollars = getattr(price, field, None)
     for tier in getattr(dollars, "tiers", ()):
@@ -167,7 +179,8 @@ def _in_tier(price: Any, field: str, prompt: int) -> int | None:
 
 
 def price_list(settings: ModelSettings) -> dict[str, tuple[int, int]]:
-    """Return all that `price_of` knows of short prompts, and for each role the price of the model that serves it first.
+    """Return all that `price_of` knows of short prompts, and for each role the price of the
+    model that serves it first.
 
     The settings' own prices are taken from now on.
     A bare name that stands for a model of a server of one's own has no known price.
@@ -197,8 +210,8 @@ def price_list(settings: ModelSettings) -> dict[str, tuple[int, int]]:
 
 
 def _quoted_price(model: str) -> tuple[int, int] | None:
-    """Return `price_of` a model. The data file comes before the extra here, with the same prices: a command that only
-    checks a plan need not wait until the extra is loaded.
+    """Return `price_of` a model. The data file comes before the extra here, with the same prices: a
+    command that only checks a plan need not wait until the extra is loaded.
     """
     provider, _, name = model.partition(":")
     for listed in (_listed, _DATA):
@@ -214,8 +227,8 @@ def _is_official(settings: ModelSettings, provider: str) -> bool:
 
 
 def with_cost(usage: Usage, model: str, kept: int = 0) -> Usage:
-    """Return usage with its cost in micro-dollars, rounded up; 0 where no price is known. So many tokens of the input
-    were `kept`: written into the server's cache.
+    """Return usage with its cost in micro-dollars, rounded up; 0 where no price is known. So many
+    tokens of the input were `kept`: written into the server's cache.
     """
     price = prices_of(model, usage.input_tokens) or NOTHING
     plain = max(0, usage.input_tokens - usage.cached_tokens - kept)
@@ -233,7 +246,9 @@ def unpriced(models: Iterable[str]) -> str | None:
 
 
 def price_to_add(models: Iterable[str]) -> str:
-    """Return what to do about models without a price in a run whose budget limits cost; nothing where all have one."""
+    """Return what to do about models without a price in a run whose budget limits cost;
+    nothing where all have one.
+    """
     unknown = _unknown(models)
     if not unknown:
         return ""

@@ -7,7 +7,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sennit.activities.limits import MAX_BLANKS, MAX_MODEL_CHARACTERS, MAX_REPLY_TOKENS, MAX_TOKEN_BYTES
+from sennit.activities.limits import (
+    MAX_BLANKS,
+    MAX_MODEL_CHARACTERS,
+    MAX_REPLY_TOKENS,
+    MAX_TOKEN_BYTES,
+)
 from sennit.activities.providers import structured, surrogates
 from sennit.activities.providers.call_arguments import CallArguments
 from sennit.activities.providers.errors import BadReply, ModelRefused, OutputCut, ReplyCut
@@ -24,7 +29,12 @@ from sennit.activities.providers.model import (
 from sennit.activities.providers.prices import with_cost
 from sennit.activities.providers.returned_fields import GatheredFields
 from sennit.workflows.plan.language.limits import Usage, tokens_in
-from sennit.workflows.plan.language.text import one_line, text_bytes, without_frame, without_thoughts
+from sennit.workflows.plan.language.text import (
+    one_line,
+    text_bytes,
+    without_frame,
+    without_thoughts,
+)
 from sennit.workflows.plan.planner_format.json_text import Unreadable, decode, decode_whole
 from sennit.workflows.plan.planner_format.written_calls import asked_in, calls_of, left_of_calls
 
@@ -33,13 +43,19 @@ LEAST_SHARE = 3
 PACE_AFTER = 1.0
 PROGRESS_SECONDS = 0.1
 LEAST_REPEATED = 16
-"""Characters of a last piece that is taken for all pieces once more: shorter ones may be alike by chance."""
+"""Characters of a last piece that is taken for all pieces once more: shorter ones
+may be alike by chance.
+"""
 LEAST_CUT_PROMPT = 1_000
 """Tokens of a prompt, estimated, from which on a far lower count of the server is reported."""
 LEAST_BLANK_PIECES = 32
-"""Pieces of blanks from which on they count as silence, however short they are: a few stand before a long pause."""
+"""Pieces of blanks from which on they count as silence, however short they are: a few
+stand before a long pause.
+"""
 _BLANKS = " \t\r\n\v\f\x00\u00a0\u200b\u200c\u200d\u2060\u3000\ufeff"
-_NO_REASON = frozenset(("", "null", "none", "unspecified", "finish_reason_unspecified", "in_progress", "not_finished"))
+_NO_REASON = frozenset(
+    ("", "null", "none", "unspecified", "finish_reason_unspecified", "in_progress", "not_finished")
+)
 """What some servers write where the reply goes on."""
 _ALONE = "half of a character came without the other, and is shown as \ufffd"
 
@@ -58,8 +74,9 @@ class Call:
 
 @dataclass(slots=True)
 class Counts:
-    """How a server counts the tokens of a model, beside Sennit's estimates for the same calls. What a server does not
-    count, such as a call that was cut off, is estimated with that; before the first count, on the long side.
+    """How a server counts the tokens of a model, beside Sennit's estimates for the same calls. What
+    a server does not count, such as a call that was cut off, is estimated with that; before the
+    first count, on the long side.
     """
 
     read: int = 0
@@ -67,7 +84,9 @@ class Counts:
     wrote: int = 0
     wrote_estimated: int = 0
 
-    def learn(self, read: int | None, read_estimated: int, wrote: int | None, wrote_estimated: int) -> None:
+    def learn(
+        self, read: int | None, read_estimated: int, wrote: int | None, wrote_estimated: int
+    ) -> None:
         """Take the server's counts of a call that has ended."""
         if read:
             self.read += read
@@ -91,7 +110,9 @@ class Counts:
 
 @dataclass(slots=True)
 class BlankRun:
-    """The blanks with which a reply ends so far: how many there are, in how many pieces, and since when."""
+    """The blanks with which a reply ends so far: how many there are, in how many
+    pieces, and since when.
+    """
 
     characters: int = 0
     pieces: int = 0
@@ -107,7 +128,9 @@ class BlankRun:
             self.pieces += 1
 
     def is_endless(self, idle: float) -> bool:
-        """Whether nothing else is to be expected: there are too many, or they came for as long as silence may last."""
+        """Whether nothing else is to be expected: there are too many, or they came for as
+        long as silence may last.
+        """
         if self.characters > MAX_BLANKS:
             return True
         return self.pieces >= LEAST_BLANK_PIECES and time.monotonic() - self.since > idle
@@ -115,11 +138,12 @@ class BlankRun:
 
 @dataclass(slots=True)
 class ReplyBuilder:
-    """Gathers the pieces of one reply; reports each to the request's listeners. `sent` is about how many tokens the
-    request has, `wrapped` says that the schema given to the server has the wanted one inside, `is_limited` that the
-    call has a limit of its own, `limit` what it was sent with, and `is_granted` that its budget sets that. `places` are
-    the calls that the server's own indices mean now, `choice` is the index of the only choice that is read. `closed`
-    says that the server has sent its last event. `unreasoned` says that this server never gives a reason for an end.
+    """Gathers the pieces of one reply; reports each to the request's listeners. `sent` is about how
+    many tokens the request has, `wrapped` says that the schema given to the server has the wanted
+    one inside, `is_limited` that the call has a limit of its own, `limit` what it was sent with,
+    and `is_granted` that its budget sets that. `places` are the calls that the server's own indices
+    mean now, `choice` is the index of the only choice that is read. `closed` says that the server
+    has sent its last event. `unreasoned` says that this server never gives a reason for an end.
     """
 
     request: ModelRequest
@@ -191,7 +215,9 @@ class ReplyBuilder:
         self._report_progress(size)
 
     def _with_whole_characters(self, piece: str) -> str:
-        """Return a piece with the half of a character that the one before has left, without the half at its end."""
+        """Return a piece with the half of a character that the one before has left,
+        without the half at its end.
+        """
         piece = f"{self._half}{piece}"
         self._half = ""
         if surrogates.ends_in_half(piece):
@@ -218,12 +244,17 @@ class ReplyBuilder:
             self._text.append(last)
 
     def complete_text(self, whole: str) -> None:
-        """Take a whole message behind its pieces: what it has beyond them is new. Raises BadReply if it is another."""
+        """Take a whole message behind its pieces: what it has beyond them is new. Raises
+        BadReply if it is another.
+        """
         written = "".join(self._text)
         if whole.startswith(written):
             self.add_text(whole[len(written) :])
         elif whole.strip() and whole.strip() != written.strip():
-            raise BadReply(f"{self.request.model} sent a text in pieces, and another one as a whole", retryable=True)
+            raise BadReply(
+                f"{self.request.model} sent a text in pieces, and another one as a whole",
+                retryable=True,
+            )
 
     def has_call(self, call_id: str, name: str, arguments: str) -> bool:
         """Whether a call has come: by its id, or alike."""
@@ -234,7 +265,9 @@ class ReplyBuilder:
                 return True
         return False
 
-    def add_call(self, index: int, *, name: str = "", call_id: str = "", arguments: str = "") -> None:
+    def add_call(
+        self, index: int, *, name: str = "", call_id: str = "", arguments: str = ""
+    ) -> None:
         """Take a piece of the call at `index`."""
         news = arguments
         if index not in self.calls:
@@ -250,7 +283,9 @@ class ReplyBuilder:
             self._tell_call(index, call, self.request.on_call)
 
     def _tell_call(self, index: int, call: Call, tell: Callable[[ToolRequest], None]) -> None:
-        """Tell a call once its arguments are whole. Some servers send an empty object before the true ones."""
+        """Tell a call once its arguments are whole. Some servers send an empty
+        object before the true ones.
+        """
         if call.is_told or not call.arguments.whole or call.arguments.is_empty:
             return
         call.is_told = True
@@ -291,10 +326,12 @@ class ReplyBuilder:
         self.request.progress(words)
 
     def end(self, reason: str, known: Mapping[str, Stop]) -> None:
-        """Take the server's word for why the reply ended. One that is not known is no end: the reply counts as cut.
+        """Take the server's word for why the reply ended. One that is not known is no end:
+        the reply counts as cut.
 
-        Some servers give a reason with every piece, so a reason counts until the reply goes on. The limit counts
-        whatever follows it, and the first of two reasons counts where nothing came between them.
+        Some servers give a reason with every piece, so a reason counts until the reply goes
+        on. The limit counts whatever follows it, and the first of two reasons counts where
+        nothing came between them.
         """
         word = reason.strip().lower().removeprefix("finishreason.")
         if word in _NO_REASON or self.stop == "length":
@@ -310,8 +347,8 @@ class ReplyBuilder:
 
     @property
     def may_go_on(self) -> bool:
-        """Whether more may come in spite of a reason: a piece stood beside it or has come behind one, or another call
-        may follow.
+        """Whether more may come in spite of a reason: a piece stood beside it or has come behind
+        one, or another call may follow.
         """
         if not self.reason or not self.begun:
             return True
@@ -319,7 +356,9 @@ class ReplyBuilder:
 
     @property
     def ended(self) -> bool:
-        """Whether the server has said that the reply is whole, so that an end of the connection is no loss."""
+        """Whether the server has said that the reply is whole, so that an end of the
+        connection is no loss.
+        """
         return bool(self.reason) and not self._ended_early
 
     def served_by(self, model: Any) -> None:
@@ -328,7 +367,9 @@ class ReplyBuilder:
             self.model = one_line(model, MAX_MODEL_CHARACTERS)
 
     def resume(self, begun: int) -> None:
-        """Go on with the reply in another call, which begins with the text and thoughts so far: see `turn`."""
+        """Go on with the reply in another call, which begins with the text and
+        thoughts so far: see `turn`.
+        """
         self._earlier += self._blocks()
         self.thinking = {}
 
@@ -358,11 +399,14 @@ class ReplyBuilder:
         return tuple(self.thinking[index].value() for index in sorted(self.thinking))
 
     def is_too_long(self) -> bool:
-        """Whether far more has come than was allowed: the server does not heed the limit, and the reply is cut here."""
+        """Whether far more has come than was allowed: the server does not heed the limit, and
+        the reply is cut here.
+        """
         most = MAX_REPLY_TOKENS
         if self.request.max_output_tokens is not None:
             most = self.request.max_output_tokens + THINKING_TOKENS
-        arrived = self._bytes + MAX_TOKEN_BYTES * len(self.calls)  # a call without arguments has a token too
+        # A call without arguments has a token too.
+        arrived = self._bytes + MAX_TOKEN_BYTES * len(self.calls)
         if arrived <= MAX_TOKEN_BYTES * most:
             return False
         self.stop = "length"
@@ -370,14 +414,18 @@ class ReplyBuilder:
         return True
 
     def check_blanks(self, idle: float) -> None:
-        """Raise BadReply if nothing but blanks comes any more, for more than `idle` seconds or without an end."""
+        """Raise BadReply if nothing but blanks comes any more, for more than `idle`
+        seconds or without an end.
+        """
         if self._blanks.is_endless(idle):
             count = f"{self._blanks.characters:,} blanks"
             wrong = f"goes on with blanks and nothing else, and was ended after {count}"
             raise BadReply(f"the reply of {self.request.model} {wrong}", retryable=True)
 
     def reply(self) -> ModelReply:
-        """Return the finished reply. Raises ModelRefused, OutputCut, ReplyCut, BadReply or SchemaMismatch."""
+        """Return the finished reply. Raises ModelRefused, OutputCut, ReplyCut,
+        BadReply or SchemaMismatch.
+        """
         self._finish()
         text, calls = self._whole()
         model = self.request.model
@@ -385,9 +433,13 @@ class ReplyBuilder:
             text, calls = self._written(text)
         if calls and not self.request.callable:
             name = calls[0].name
-            raise BadReply(f"{model} asks for the tool {name!r:.80}, and none was offered", retryable=True)
+            raise BadReply(
+                f"{model} asks for the tool {name!r:.80}, and none was offered", retryable=True
+            )
         if self.stop == "tools" and not calls and self.request.callable:
-            raise BadReply(f"{model} ended its reply to call a tool, and called none", retryable=True)
+            raise BadReply(
+                f"{model} ended its reply to call a tool, and called none", retryable=True
+            )
         if not calls and is_blank(text):
             has_thought = self._thought or self.thinking or not all(map(is_blank, self._text))
             what = "holds a thought and no answer" if has_thought else "is empty"
@@ -400,7 +452,8 @@ class ReplyBuilder:
         for note in self.notes:
             self.request.progress(note)
 
-        # Servers do not agree on what a reply with calls ends with: calls are calls, unless they were cut.
+        # Servers do not agree on what a reply with calls ends with: calls are
+        # calls, unless they were cut.
         stop: Stop = self.stop or "end"
         if calls and stop != "length":
             stop = "tools"
@@ -419,7 +472,9 @@ class ReplyBuilder:
         )
 
     def _finish(self) -> None:
-        """Take what no further piece has completed, and report the progress that was not yet told."""
+        """Take what no further piece has completed, and report the progress
+        that was not yet told.
+        """
         if self._bytes:
             self._tell_progress(time.monotonic())
         if self._half:
@@ -427,19 +482,26 @@ class ReplyBuilder:
             self._half = ""
 
     def _note_cut_prompt(self) -> None:
-        """Note that the server has counted far fewer tokens than were sent: servers with a short context cut prompts
-        and do not say so.
+        """Note that the server has counted far fewer tokens than were sent: servers with a short
+        context cut prompts and do not say so.
         """
         if self.input_tokens is None:
             return
         sent = self._prompt_tokens()
         share: float = LEAST_SHARE
-        if self.input_tokens > 0 and self.input_tokens % 1024 == 0:  # as long as a context: it looks cut
+        # As long as a context: it looks cut.
+        if self.input_tokens > 0 and self.input_tokens % 1024 == 0:
             share /= 2
         if sent >= LEAST_CUT_PROMPT and self.input_tokens * share < sent:
-            # A run keeps equal warnings once: servers cut all prompts to one length, whatever was sent.
-            counted = f"{self.request.model} counted only {self.input_tokens:,} tokens of a longer prompt"
-            todo = "its server may have cut the prompt; give the model a longer context, or set SENNIT_CONTEXT"
+            # A run keeps equal warnings once: servers cut all prompts to one
+            # length, whatever was sent.
+            counted = (
+                f"{self.request.model} counted only {self.input_tokens:,} tokens of a longer prompt"
+            )
+            todo = (
+                "its server may have cut the prompt; give the model a longer context, or set "
+                "SENNIT_CONTEXT"
+            )
             self.notes[f"{counted}: {todo}"] = None
 
     def _prompt_tokens(self) -> int:
@@ -449,17 +511,24 @@ class ReplyBuilder:
         return tokens_of(request.system, request.prompt, *texts)
 
     def _whole(self) -> tuple[str, tuple[ToolRequest, ...]]:
-        """Return text and calls of a reply that ended as one does; a planner's may be cut at its limit. Raises
-        ModelRefused, ReplyCut, OutputCut, BadReply.
+        """Return text and calls of a reply that ended as one does; a planner's may be cut at its
+        limit. Raises ModelRefused, ReplyCut, OutputCut, BadReply.
         """
         text = self._said()
         model = self.request.model
         for place, call in [*self.calls.items()]:  # a server repeats the name once more at the end
             before = self.calls.get(place - 1)
-            if before is not None and not call.id and not call.arguments and call.name == before.name:
+            if (
+                before is not None
+                and not call.id
+                and not call.arguments
+                and call.name == before.name
+            ):
                 del self.calls[place]
         if self.refusal is not None:
-            raise ModelRefused(f"{model} declined to answer: {self.refusal or text or 'without a word'}")
+            raise ModelRefused(
+                f"{model} declined to answer: {self.refusal or text or 'without a word'}"
+            )
         why = self._breach()
         if why:
             raise ReplyCut(f"the reply of {model} {why}", retryable=True)
@@ -480,7 +549,9 @@ class ReplyBuilder:
         return ""
 
     def _requests(self) -> tuple[ToolRequest, ...]:
-        """Return the calls that were made. Raises BadReply where a call that writes is not plain."""
+        """Return the calls that were made. Raises BadReply where a call
+        that writes is not plain.
+        """
         effects = {entry["name"]: entry.get("effect") for entry in self.request.callable}
         requests: list[ToolRequest] = []
         for place in sorted(self.calls):
@@ -491,7 +562,10 @@ class ReplyBuilder:
             is_plain = not alone and len(meant) == 1 and not is_repeated(str(call.arguments))
             if effects.get(call.name) == "write" and not is_plain:
                 what = "half of a character" if alone else "more than one object of arguments"
-                raise BadReply(f"{self.request.model} calls {call.name} with {what}; call it again", retryable=True)
+                raise BadReply(
+                    f"{self.request.model} calls {call.name} with {what}; call it again",
+                    retryable=True,
+                )
             requests += meant
         return tuple(requests)
 
@@ -502,7 +576,10 @@ class ReplyBuilder:
         model = self.request.model
         if not text and not self.calls and (self._thought or self.thinking or self._text):
             todo = "raise `max_tokens`, or lower `effort`"
-            problem = f"the whole reply of {model} was thinking: it was cut at {tokens} without an answer; {todo}"
+            problem = (
+                f"the whole reply of {model} was thinking: it was cut at {tokens} without an "
+                f"answer; {todo}"
+            )
         else:
             problem = f"the reply of {model} was cut at {tokens}; {self._todo_after_cut()}"
             if text:
@@ -518,7 +595,10 @@ class ReplyBuilder:
         """Return what helps where a reply was cut."""
         limit = self.request.max_output_tokens
         if self.overran and limit is not None:
-            heedless = f"it was ended here, far above its limit of {limit:,} tokens, which its server does not heed"
+            heedless = (
+                f"it was ended here, far above its limit of {limit:,} tokens, which its server "
+                "does not heed"
+            )
             return f"{heedless}; raise `max_tokens`, or ask for less"
         if self.overran:
             return "it was ended here, for no model's reply is that long; ask for less"
@@ -527,7 +607,9 @@ class ReplyBuilder:
         return "its server gives no more; ask for less"
 
     def _said(self) -> str:
-        """Return the text without thoughts. A planner's has them: its reader drops them, and says if one is open."""
+        """Return the text without thoughts. A planner's has them: its reader drops them,
+        and says if one is open.
+        """
         written = "".join(self._text)
         if self.request.role == "planner":
             return written
@@ -537,22 +619,30 @@ class ReplyBuilder:
         return text.strip()
 
     def _written(self, text: str) -> tuple[str, tuple[ToolRequest, ...]]:
-        """Return (text, calls) of a text that has calls of tools in it, which no answer is. Raises BadReply."""
+        """Return (text, calls) of a text that has calls of tools in it, which no
+        answer is. Raises BadReply.
+        """
         tools = {str(entry["name"]): parameters_of(entry) for entry in self.request.tools}
         try:
             words, calls = calls_of(text, tools)
             if not calls:
                 _check_words(words, tools)
         except Unreadable as error:
-            raise BadReply(f"the reply of {self.request.model} is no answer: {error}", retryable=True) from None
-        requests = [ToolRequest(f"call_{call.number - 1}", call.name, call.arguments) for call in calls]
+            raise BadReply(
+                f"the reply of {self.request.model} is no answer: {error}", retryable=True
+            ) from None
+        requests = [
+            ToolRequest(f"call_{call.number - 1}", call.name, call.arguments) for call in calls
+        ]
         return words, tuple(requests)
 
     def usage(self) -> Usage:
-        """Return what the server counted, and what it says that the call costs. What it did not count, or only as it
-        began, is estimated at three bytes a token, and so is a count of less than a third of that.
+        """Return what the server counted, and what it says that the call costs. What it did not
+        count, or only as it began, is estimated at three bytes a token, and so is a count of
+        less than a third of that.
 
-        Before the first event of a reply it is a call without tokens. Of a stream that was cut, it is what came of it.
+        Before the first event of a reply it is a call without tokens. Of a stream that was cut,
+        it is what came of it.
         """
         is_begun = self._bytes or self.calls or self.input_tokens is not None
         if not is_begun and not self.is_charged:
@@ -593,10 +683,14 @@ def _divided_up(tokens: int, share: int) -> int:
 
 
 def _check_words(words: str, tools: Mapping[str, Any]) -> None:
-    """Raise Unreadable for a text without a call that asks for one in words, or holds what is left of one."""
+    """Raise Unreadable for a text without a call that asks for one in words, or
+    holds what is left of one.
+    """
     asked = asked_in(words, tools)
     if asked:
-        raise Unreadable(f"it asks for {asked} in words; call it as a tool, or write the answer alone")
+        raise Unreadable(
+            f"it asks for {asked} in words; call it as a tool, or write the answer alone"
+        )
     if tools:
         left = left_of_calls(words, tools)
         if left:
@@ -611,7 +705,9 @@ def _believed(reported: int, estimated: int) -> int:
 
 
 def is_blank(text: str) -> bool:
-    """Whether a text shows nothing: space, and characters without a form such as the zero-width space."""
+    """Whether a text shows nothing: space, and characters without a form such
+    as the zero-width space.
+    """
     return not any(char.isprintable() and not char.isspace() for char in text)
 
 
@@ -621,10 +717,12 @@ def is_repeated(arguments: str) -> bool:
 
 
 def _tool_requests(index: int, call: Call) -> tuple[list[ToolRequest], int]:
-    """Return the calls that one call of the server means, and how many halves of a character stood alone in it.
+    """Return the calls that one call of the server means, and how many halves of a
+    character stood alone in it.
 
-    Servers that mix up their indices write the arguments of two calls into one: two different objects are two calls,
-    and two equal ones are one that was sent twice. Arguments that cannot be read come as the model wrote them.
+    Servers that mix up their indices write the arguments of two calls into one: two different
+    objects are two calls, and two equal ones are one that was sent twice. Arguments that cannot be
+    read come as the model wrote them.
     """
     text, alone = surrogates.joined_in_json(str(call.arguments))
     call.name, alone_in_name = surrogates.joined(call.name)
@@ -644,7 +742,9 @@ def _tool_requests(index: int, call: Call) -> tuple[list[ToolRequest], int]:
 
 
 def _objects_in(text: str) -> list[dict[str, Any]]:
-    """Return the objects that a text consists of, one behind the other; none if anything else is in it."""
+    """Return the objects that a text consists of, one behind the other; none if
+    anything else is in it.
+    """
     objects: list[dict[str, Any]] = []
     at = 0
     text = text.strip()
@@ -662,7 +762,9 @@ def _objects_in(text: str) -> list[dict[str, Any]]:
 
 
 def _arguments_in(text: str) -> Any:
-    """Return the arguments of a call as JSON, also where the server has encoded them twice; else as written."""
+    """Return the arguments of a call as JSON, also where the server has encoded them
+    twice; else as written.
+    """
     try:
         arguments = decode_whole(text.strip() or "{}")
         if isinstance(arguments, str):

@@ -1,8 +1,9 @@
 """Fields of a model's turn that go back to it as they came.
 
-A server gives more with a turn than text and calls: thoughts, or signatures of them. Some refuse the next turn of a
-tool loop without these fields, others refuse it with them. Fields of a call go back to whoever gave them. Fields of the
-message, which hold its thoughts, go back to the servers below. To any other they go once a refusal has asked for them.
+A server gives more with a turn than text and calls: thoughts, or signatures of them. Some refuse
+the next turn of a tool loop without these fields, others refuse it with them. Fields of a call go
+back to whoever gave them. Fields of the message, which hold its thoughts, go back to the servers
+below. To any other they go once a refusal has asked for them.
 
 They go to the model that gave them alone: no other can read them.
 """
@@ -23,15 +24,17 @@ RETURNED: Mapping[str, frozenset[str]] = {
     "openrouter.ai": frozenset(("reasoning_details",)),
     "generativelanguage.googleapis.com": frozenset(("extra_content",)),
 }
-"""The fields of a message that a server wants back, by host. The table in docs/models.md has the sources."""
+"""The fields of a message that a server wants back, by host. The table in
+docs/models.md has the sources.
+"""
 
 _JOINED = re.compile(r"reasoning|thinking|thought|text|summary|data", re.IGNORECASE)
 _WHOLE = re.compile(r"signature|\bid\b|type|format|index", re.IGNORECASE)
 
 
 class Gathered:
-    """A value of a field while its pieces arrive. A stream has one piece a token, so that none of them may copy what
-    came before it: the value is put together once, when it is asked for.
+    """A value of a field while its pieces arrive. A stream has one piece a token, so that none of
+    them may copy what came before it: the value is put together once, when it is asked for.
     """
 
     __slots__ = ("_fields", "_parts", "_places", "_texts", "_value")
@@ -56,8 +59,8 @@ class Gathered:
                 self._append(part)
 
     def add(self, piece: Any, name: str = "") -> None:
-        """Take the next piece: texts of thoughts are joined, objects by their fields, and parts of a list by their
-        index. Any other value stands in the place of the one before.
+        """Take the next piece: texts of thoughts are joined, objects by their fields, and parts of
+        a list by their index. Any other value stands in the place of the one before.
         """
         if self._texts is not None and isinstance(piece, str):
             if _JOINED.search(name) and not _WHOLE.search(name):
@@ -143,7 +146,9 @@ class GatheredFields:
 
 
 def _key_of(part: Any) -> tuple[Any, Any] | None:
-    """Return what later pieces of a part of a list are known by: its index and type, if it has an index."""
+    """Return what later pieces of a part of a list are known by: its index and
+    type, if it has an index.
+    """
     if not isinstance(part, dict) or not isinstance(part.get("index"), int | str):
         return None
     kind = part.get("type")
@@ -161,7 +166,9 @@ def unreturned(url: str, messages: Iterable[Message]) -> frozenset[str]:
 
 
 def field_names(messages: Iterable[Message]) -> dict[str, str]:
-    """Return the fields that messages and their calls have, each by its own name and by the names inside of it."""
+    """Return the fields that messages and their calls have, each by its own name and by
+    the names inside of it.
+    """
     names = dict[str, str]()
     for message in messages:
         fields_of_calls = [call.fields for call in message.calls]
@@ -172,7 +179,9 @@ def field_names(messages: Iterable[Message]) -> dict[str, str]:
 
 
 def _inner_names(value: Any) -> list[str]:
-    """Return the names of the objects in a field, without those that say nothing, such as `text`."""
+    """Return the names of the objects in a field, without those that say
+    nothing, such as `text`.
+    """
     names: list[str] = []
     if isinstance(value, list):
         for item in value:
@@ -186,7 +195,9 @@ def _inner_names(value: Any) -> list[str]:
 
 
 def of_same_model(request: ModelRequest) -> tuple[ModelRequest, tuple[str, ...]]:
-    """Return the request without the fields that another model has given, and what people should know of it."""
+    """Return the request without the fields that another model has given, and what
+    people should know of it.
+    """
     messages: list[Message] = []
     others: dict[str, None] = {}
     for message in request.messages:
@@ -198,7 +209,9 @@ def of_same_model(request: ModelRequest) -> tuple[ModelRequest, tuple[str, ...]]
         messages.append(replace(message, calls=calls, thinking=()))
     if not others:
         return request, ()
-    note = f"{request.model} goes on with turns of {', '.join(others)}, without the thoughts of these"
+    note = (
+        f"{request.model} goes on with turns of {', '.join(others)}, without the thoughts of these"
+    )
     return replace(request, messages=tuple(messages)), (note,)
 
 

@@ -1,4 +1,5 @@
-"""What a worker's environment says of models: which serve each role, where their servers are, and the keys.
+"""What a worker's environment says of models: which serve each role, where their
+servers are, and the keys.
 
 Keys stay in here and in the requests' headers: no repr, error or log shows one.
 """
@@ -41,14 +42,18 @@ _DURATION: TypeAdapter[float] = TypeAdapter(Duration)
 _KEY = re.compile(r"[\x21-\x7e]+")
 _SETTINGS = "SENNIT_MODEL_SETTINGS"
 _PRICED = {"input", "output", "cached", "cache_write"}
-_NO_PRICE = 'is no price; write openai."NAME" = [0, 0], or {input = 0, output = 0, cached = 0, cache_write = 0}'
+_NO_PRICE = (
+    'is no price; write openai."NAME" = [0, 0], or {input = 0, output = 0, cached = 0, '
+    "cache_write = 0}"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """Where a provider's API is. `key` is empty for servers that need none. `context` is how many tokens its models'
-    contexts have at least; 0 says nothing of that. `first_token_timeout` and `idle_timeout` are the longest silences,
-    in seconds, before a reply and within it, where the operator has set them.
+    """Where a provider's API is. `key` is empty for servers that need none. `context` is how many
+    tokens its models' contexts have at least; 0 says nothing of that. `first_token_timeout` and
+    `idle_timeout` are the longest silences, in seconds, before a reply and within it, where the
+    operator has set them.
     """
 
     provider: str
@@ -96,9 +101,9 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class ModelSettings:
-    """`roles` maps each role to its models in order of preference; a bare provider name is one too. `rates` are the
-    calls a minute that a provider takes, `plan_format` is how planners write, `prices` are the operator's own, `calls`
-    are the settings of each role's calls, if some are set.
+    """`roles` maps each role to its models in order of preference; a bare provider name is one too.
+    `rates` are the calls a minute that a provider takes, `plan_format` is how planners write,
+    `prices` are the operator's own, `calls` are the settings of each role's calls, if some are set.
     """
 
     roles: Mapping[Role, tuple[str, ...]] = field(default_factory=dict)
@@ -110,7 +115,9 @@ class ModelSettings:
 
     @classmethod
     def read(cls, env: Mapping[str, str]) -> Self:
-        """Return the settings in `env`. Raises ValueError naming variable and remedy, and the value unless secret."""
+        """Return the settings in `env`. Raises ValueError naming variable and remedy, and
+        the value unless secret.
+        """
         _context(env)
         servers = {provider: _server(provider, env) for provider in OFFICIAL}
         servers[PYDANTIC_AI] = Server(PYDANTIC_AI, "", "", 0, *_silences(env))
@@ -118,7 +125,9 @@ class ModelSettings:
         roles: dict[Role, tuple[str, ...]] = {}
         for role in get_args(Role):
             roles[role] = _models(f"SENNIT_MODEL_{role.upper()}", env) or usual
-        return cls(roles, servers, _rates(env), _plan_format(env), _prices(env), _call_settings(env))
+        return cls(
+            roles, servers, _rates(env), _plan_format(env), _prices(env), _call_settings(env)
+        )
 
     def keyless(self) -> dict[str, str]:
         """Return the models that need a key and have none, each with the variable of its key."""
@@ -131,7 +140,9 @@ class ModelSettings:
         return keyless
 
     def for_run(self, model: str) -> Self:
-        """Return the settings for a run that names its model, or its models. Raises ValueError for what is none."""
+        """Return the settings for a run that names its model, or its models. Raises
+        ValueError for what is none.
+        """
         names = models_in(model, "model=")
         if not names:
             return self
@@ -148,7 +159,9 @@ def _plan_format(env: Mapping[str, str]) -> PlanFormat:
     for known in formats:
         if known == written:
             return known
-    raise ValueError(f"SENNIT_PLAN_FORMAT={written!r}: is no format of plans; give auto, lines or program")
+    raise ValueError(
+        f"SENNIT_PLAN_FORMAT={written!r}: is no format of plans; give auto, lines or program"
+    )
 
 
 def _prices(env: Mapping[str, str]) -> Prices:
@@ -182,14 +195,19 @@ def _wrong_price(price: object) -> str:
         if type(amount) is not int or amount < 0:
             return _NO_PRICE
     if any(isinstance(amount, int) and amount > MAX_PRICE for amount in amounts):
-        return f"is more than {MAX_PRICE:,} millionths of a dollar for a million tokens, which no model costs"
+        return (
+            f"is more than {MAX_PRICE:,} millionths of a dollar for a million tokens, which no "
+            "model costs"
+        )
     if isinstance(price, dict) and price.get("cached", 0) > price["input"]:
         return "costs more from the cache than without it"
     return ""
 
 
 def _call_settings(env: Mapping[str, str]) -> dict[Role, CallSettings]:
-    """Return the settings of each role's calls: those at the top are every role's, a table has those of one role."""
+    """Return the settings of each role's calls: those at the top are every role's, a table
+    has those of one role.
+    """
     written = env.get(_SETTINGS, "").strip()
     if not written:
         return {}
@@ -221,7 +239,9 @@ def _settings_in(table: Mapping[str, object], role: str) -> CallSettings:
         return CallSettings.model_validate(table)
     except ValidationError as error:
         where = f" in [{role}]" if role else ""
-        raise ValueError(f"{_SETTINGS}{where}: {describe_errors(error, CallSettings.model_fields)}") from None
+        raise ValueError(
+            f"{_SETTINGS}{where}: {describe_errors(error, CallSettings.model_fields)}"
+        ) from None
 
 
 def _usual(env: Mapping[str, str]) -> str:
@@ -245,8 +265,12 @@ def _rates(env: Mapping[str, str]) -> dict[str, int]:
 
 def _context(env: Mapping[str, str]) -> int:
     written = env.get("SENNIT_CONTEXT", "").strip()
-    if written and not (written.isascii() and written.isdecimal() and int(written) >= LEAST_CONTEXT):
-        raise ValueError(f"SENNIT_CONTEXT={written!r}: give a number of tokens, at least {LEAST_CONTEXT:,}")
+    if written and not (
+        written.isascii() and written.isdecimal() and int(written) >= LEAST_CONTEXT
+    ):
+        raise ValueError(
+            f"SENNIT_CONTEXT={written!r}: give a number of tokens, at least {LEAST_CONTEXT:,}"
+        )
     return int(written or 0)
 
 
@@ -258,7 +282,9 @@ def _seconds(variable: str, env: Mapping[str, str]) -> float | None:
     try:
         return _DURATION.validate_python(written)
     except ValidationError:
-        raise ValueError(f"{variable}={written!r}: is not a duration; write one such as 30s, 5m or 1h") from None
+        raise ValueError(
+            f"{variable}={written!r}: is not a duration; write one such as 30s, 5m or 1h"
+        ) from None
 
 
 def _silences(env: Mapping[str, str]) -> tuple[float | None, float | None]:
@@ -269,7 +295,9 @@ def _silences(env: Mapping[str, str]) -> tuple[float | None, float | None]:
 def _server(provider: str, env: Mapping[str, str]) -> Server:
     key = env.get(f"{provider.upper()}_API_KEY", "").strip()
     if key and not _KEY.fullmatch(key):
-        raise ValueError(f"{provider.upper()}_API_KEY: has a space or another character that no key has")
+        raise ValueError(
+            f"{provider.upper()}_API_KEY: has a space or another character that no key has"
+        )
     variable = f"{provider.upper()}_BASE_URL"
     url = env.get(variable, "").strip().rstrip("/") or OFFICIAL[provider]
     if provider == "anthropic":

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 class EventParser:
     """Gives the data of the same events however the bytes are cut.
 
-    Lines end with LF, CRLF or CR. Comments, ids and retry times are left out, but `lines` counts them too: servers send
-    them to show that they live. `is_error` says of the event that was given last whether its name is `error`; llama.cpp
-    sends such an event as a field `error`. `idle_bytes` is how many bytes have come that were no data of an event; a
-    comment is not kept while it arrives. Raises UnicodeDecodeError.
+    Lines end with LF, CRLF or CR. Comments, ids and retry times are left out, but `lines` counts
+    them too: servers send them to show that they live. `is_error` says of the event that was given
+    last whether its name is `error`; llama.cpp sends such an event as a field `error`. `idle_bytes`
+    is how many bytes have come that were no data of an event; a comment is not kept while it
+    arrives. Raises UnicodeDecodeError.
     """
 
     def __init__(self) -> None:
@@ -41,7 +42,9 @@ class EventParser:
                 self._rest += piece
 
     def close(self) -> Iterator[str]:
-        """Yield the event that the end of the stream has left without its empty line: some servers send none."""
+        """Yield the event that the end of the stream has left without its empty line:
+        some servers send none.
+        """
         lines = (bytes(self._rest), b"")
         self._rest.clear()
         for line in lines:

@@ -1,4 +1,6 @@
-"""JSON of a given schema from a model: asked of the server where it can, in words where it cannot, and read."""
+"""JSON of a given schema from a model: asked of the server where it can, in words
+where it cannot, and read.
+"""
 
 import json
 import re
@@ -7,18 +9,27 @@ from dataclasses import replace
 from typing import Any
 
 from sennit.activities.providers.errors import SchemaMismatch
-from sennit.workflows.plan.planner_format.json_text import FoundJson, Unreadable, decode_whole, find_json
+from sennit.workflows.plan.planner_format.json_text import (
+    FoundJson,
+    Unreadable,
+    decode_whole,
+    find_json,
+)
 
 Schema = dict[str, Any]
 
 WRAP = "value"
 _KEY = re.compile(r"[\"'\u201d]\w+[\"'\u201d]\s*:")
-_EXAMPLE = re.compile(r"\b(?:for )?example\b|\bfor instance\b|\be\.g\.|\bmy (?:final )?answer is\b", re.IGNORECASE)
+_EXAMPLE = re.compile(
+    r"\b(?:for )?example\b|\bfor instance\b|\be\.g\.|\bmy (?:final )?answer is\b", re.IGNORECASE
+)
 _FENCE = re.compile(r"```\w*\s*")
 
 
 def wrapped(schema: Schema) -> Schema:
-    """Return a schema whose root is an object, as servers demand: anything else becomes its property `value`."""
+    """Return a schema whose root is an object, as servers demand: anything else
+    becomes its property `value`.
+    """
     if schema.get("type") == "object":
         return schema
     inner = {name: part for name, part in schema.items() if name != "$defs"}
@@ -34,7 +45,9 @@ def wrapped(schema: Schema) -> Schema:
 
 
 def closed_schema(schema: Any) -> Any:
-    """Return a schema whose objects allow the properties they name and no others, as some servers demand."""
+    """Return a schema whose objects allow the properties they name and no others,
+    as some servers demand.
+    """
     if isinstance(schema, list):
         return [closed_schema(part) for part in schema]
     if not isinstance(schema, dict):
@@ -50,8 +63,8 @@ def closed_schema(schema: Any) -> Any:
 
 
 def strict_schema(schema: Schema) -> Schema:
-    """Return a schema whose objects require all their properties: null is added to the optional ones. Optional ones
-    and choices that are no strict schema even so are left out.
+    """Return a schema whose objects require all their properties: null is added to the optional
+    ones. Optional ones and choices that are no strict schema even so are left out.
     """
     strict = dict(schema)
     properties = schema.get("properties")
@@ -99,9 +112,11 @@ def schema_instruction(schema: Schema) -> str:
 
 
 def parse_json(text: str, schema: Schema, *, in_wrap: bool) -> Any:
-    """Return the JSON value in a reply: all of it, inside a code fence or tags, or what stands between words.
+    """Return the JSON value in a reply: all of it, inside a code fence or tags, or
+    what stands between words.
 
-    `in_wrap` says that the server was given `wrapped(schema)`. Raises SchemaMismatch, which says where it breaks.
+    `in_wrap` says that the server was given `wrapped(schema)`. Raises SchemaMismatch,
+    which says where it breaks.
     """
     try:
         value = _value_in(text)
@@ -140,7 +155,9 @@ def _value_in(text: str) -> Any:
 
 
 def _object_or_list_in(text: str) -> FoundJson | None:
-    """Return the first object or list of a reply; an object also behind square brackets that are words."""
+    """Return the first object or list of a reply; an object also behind square
+    brackets that are words.
+    """
     try:
         return find_json(text)
     except Unreadable:

@@ -1,8 +1,9 @@
-"""Halves of a character: UTF-16 writes an emoji as two, and servers that count in UTF-16 cut between them.
+"""Halves of a character: UTF-16 writes an emoji as two, and servers that count in
+UTF-16 cut between them.
 
-A gateway in Java or JavaScript sends `\\ud83d` at the end of one chunk and `\\ude00` at the beginning of the next. Both
-are text to Python, and neither can be stored. Two halves that follow each other are one character; a half that stays
-alone is U+FFFD, as Unicode wants it.
+A gateway in Java or JavaScript sends `\\ud83d` at the end of one chunk and `\\ude00` at the
+beginning of the next. Both are text to Python, and neither can be stored. Two halves that follow
+each other are one character; a half that stays alone is U+FFFD, as Unicode wants it.
 """
 
 import re
@@ -31,7 +32,9 @@ def joined(text: str) -> tuple[str, int]:
 
 
 def joined_in_json(text: str) -> tuple[str, int]:
-    """Return JSON whose halves are joined, also those that it writes as escapes, and how many stood alone."""
+    """Return JSON whose halves are joined, also those that it writes as escapes,
+    and how many stood alone.
+    """
     whole, raw = joined(text)
     if "\\u" not in whole:
         return whole, raw

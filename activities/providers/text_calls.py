@@ -15,11 +15,13 @@ Write each call as JSON between two tags, on lines of its own. The results come 
 is the answer.
 <tool_call>
 {{"name": "NAME", "arguments": {{...}}}}
-</tool_call>"""
+</tool_call>"""  # noqa: E501
 
 
 def in_text(request: ModelRequest) -> ModelRequest:
-    """Return a request whose tools, and the calls and results of earlier turns, stand in its texts."""
+    """Return a request whose tools, and the calls and results of earlier
+    turns, stand in its texts.
+    """
     messages: list[Message] = []
     for message in map(_in_text, request.messages):
         if messages and message.role == messages[-1].role == "user":
@@ -39,7 +41,9 @@ def in_text(request: ModelRequest) -> ModelRequest:
 
 def _in_text(message: Message) -> Message:
     if message.role == "tool":
-        return Message("user", f"<tool_response>\n{message.text}\n</tool_response>", media=message.media)
+        return Message(
+            "user", f"<tool_response>\n{message.text}\n</tool_response>", media=message.media
+        )
     parts: list[str] = []
     if message.text:
         parts.append(message.text)

@@ -1,18 +1,20 @@
-"""How many calls a provider takes, a second and at once, as far as its refusals have shown. Pure: each method is told
-the time.
+"""How many calls a provider takes, a second and at once, as far as its refusals have shown. Pure:
+each method is told the time.
 
-Calls start at a pace. Before the first refusal the pace grows with every call, so that a server without a limit is
-soon used in full. A refusal slows it down, once a round trip: whoever started before the last slow-down could not know
-of it. Between two refusals the server has taken all that it takes, so the calls between them bound its rate from both
-sides; the pace never leaves these bounds for long. After that the pace grows a little with every call, and faster the
-longer nobody is refused. Where it fell because the server took nothing at all, it goes back to half of what it was
+Calls start at a pace. Before the first refusal the pace grows with every call, so that a server
+without a limit is soon used in full. A refusal slows it down, once a round trip: whoever started
+before the last slow-down could not know of it. Between two refusals the server has taken all that
+it takes, so the calls between them bound its rate from both sides; the pace never leaves these
+bounds for long. After that the pace grows a little with every call, and faster the longer nobody is
+refused. Where it fell because the server took nothing at all, it goes back to half of what it was
 with the first call that is taken.
 
-A refusal may also mean that too many run at once. So after the first one only so many run as did then. A second later
-one more is tried, then two, then four. A refusal beside more calls than that ends the try, and the next one comes after
-twice the time; a refusal beside fewer is about the rate.
+A refusal may also mean that too many run at once. So after the first one only so many run as did
+then. A second later one more is tried, then two, then four. A refusal beside more calls than that
+ends the try, and the next one comes after twice the time; a refusal beside fewer is about the rate.
 
-This is AIMD with a measured rate, as in the adaptive retries of the AWS SDKs, and a window as in concurrency-limits.
+This is AIMD with a measured rate, as in the adaptive retries of the AWS SDKs, and a window as
+in concurrency-limits.
 """
 
 import math
@@ -24,18 +26,22 @@ from sennit.activities.limits import MAX_CALLS_PER_SECOND, MAX_PROBE_SECONDS
 FIRST_RATE = 10.0
 """Calls a second at the beginning. With a refusal 50 ms away, one more is refused for it."""
 EAGER = 1.5
-"""By how much the pace grows with each call before the first refusal: 100 calls have started in 1.9 s, 1,000 in 3.4."""
+"""By how much the pace grows with each call before the first refusal: 100 calls have started
+in 1.9 s, 1,000 in 3.4.
+"""
 FIRST_CALLS = 5
-"""Calls at the beginning, beside as many as were taken, of which nobody knows yet whether the server refuses them. So a
-refusal that takes long to come is not the first of hundreds.
+"""Calls at the beginning, beside as many as were taken, of which nobody knows yet whether the
+server refuses them. So a refusal that takes long to come is not the first of hundreds.
 """
 BURST = 4
 """Calls that start at once after a quiet time: several workers may begin beside each other."""
 LATE_CALLS, LATE_SECONDS = 0.5, 0.05
-"""What the pace makes up for once a call was refused: without it, each timer that comes late would slow the pace."""
+"""What the pace makes up for once a call was refused: without it, each timer that comes
+late would slow the pace.
+"""
 FIRST_SLOWER, MUCH_SLOWER, SLOWER, LEAST_SLOWER = 0.25, 0.5, 0.7, 0.9
-"""What is left of the pace after a refusal, within what was measured: much less while little is known, and a quarter at
-first, because until the refusal came the pace has doubled.
+"""What is left of the pace after a refusal, within what was measured: much less while little is
+known, and a quarter at first, because until the refusal came the pace has doubled.
 """
 MEASURED_CALLS = 3
 """Calls taken since the last slow-down from which something is known."""
@@ -48,7 +54,9 @@ MEASURED_SECONDS = 5.0
 TAKEN_SECONDS = 1.0
 """A call that was not refused for so long was taken."""
 HINT_SECONDS = 1.0
-"""A server that counts in whole seconds says one second for the next moment: that counts for the refused call alone."""
+"""A server that counts in whole seconds says one second for the next moment: that counts for
+the refused call alone.
+"""
 MEAN_CALLS = 8
 """Calls over which their time is averaged."""
 UNBOUNDED = float("inf")
@@ -73,12 +81,14 @@ class _Full:
 
 
 class Throttle:
-    """Says when calls of one provider may start. `declared` are the calls a second that it takes, where that is known:
-    the pace begins with it and is never higher.
+    """Says when calls of one provider may start. `declared` are the calls a second that it takes,
+    where that is known: the pace begins with it and is never higher.
     """
 
     def __init__(self, declared: float | None = None) -> None:
-        self._most = MAX_CALLS_PER_SECOND if declared is None else min(declared, MAX_CALLS_PER_SECOND)
+        self._most = (
+            MAX_CALLS_PER_SECOND if declared is None else min(declared, MAX_CALLS_PER_SECOND)
+        )
         self._is_smooth = declared is not None
         # The pace.
         self.rate = FIRST_RATE if declared is None else self._most
@@ -214,7 +224,9 @@ class Throttle:
         self._is_smooth = True
 
     def _measured(self, now: float) -> tuple[float, float]:
-        """Return the calls a second that the server has taken since it was full, and the most that it takes."""
+        """Return the calls a second that the server has taken since it was full, and
+        the most that it takes.
+        """
         while len(self._full) > 1 and self._full[0].at < now - MEASURED_SECONDS:
             self._full.popleft()
         if not self._full:
@@ -248,7 +260,9 @@ class Throttle:
 
     def _judge(self, now: float) -> None:
         """Find the calls that were not refused in time."""
-        while self._unjudged and (self._unjudged[0].is_judged or self._unjudged[0].at <= now - TAKEN_SECONDS):
+        while self._unjudged and (
+            self._unjudged[0].is_judged or self._unjudged[0].at <= now - TAKEN_SECONDS
+        ):
             self._was_taken(self._unjudged.popleft())
 
     def _settle(self, started: Started) -> None:

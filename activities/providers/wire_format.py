@@ -11,10 +11,14 @@ from sennit.activities.providers.settings import Server
 LEAST_THINKING = 1_024
 """Tokens of thinking that a server takes at the least, where it is told their number."""
 _NOT = r"(\bnot\b|n't|\bun|\bno\b|\bonly\b|disabled|unavailable|requires? --)"
-_CAPABLE = r"(support|enabled|implement|permitted|allowed|recogni[sz]ed|accept|available|known|expected|require)"
+_CAPABLE = (
+    r"(support|enabled|implement|permitted|allowed|recogni[sz]ed|accept|available|known|expected"
+    r"|require)"
+)
 _TOOLS = r"\b(?:tools|(?:tool|function)[ _](?:use|call(?:ing|s)?|choice))\b(?!\[|\.\d|\.\[)"
 NO_SYSTEM = (
-    r"system (role|message|prompt|instruction)|role\W+system|developer instruction|only '?user'? and '?assistant'?"
+    r"system (role|message|prompt|instruction)|role\W+system|developer instruction|only '?user'? "
+    r"and '?assistant'?"
     r"|roles must alternate|role\W{1,3} does not support\W+system"
 )
 NO_TOOLS = (
@@ -22,15 +26,17 @@ NO_TOOLS = (
     rf"|extra (inputs|fields).{{0,40}}{_TOOLS}|{_TOOLS}.{{0,40}}extra (inputs|fields)"
     rf"|{_TOOLS}\W.{{0,60}}requires --|invalid '?tools'?: empty"
 )
-"""What says that a model or a server takes no tools. Of one tool or one call in particular, such as `tools[0]` or a
-part of a `functionCall`, nothing is said here.
+"""What says that a model or a server takes no tools. Of one tool or one call in particular, such as
+`tools[0]` or a part of a `functionCall`, nothing is said here.
 """
 NO_STREAM = (
-    rf"\bstream(ing)?\b.{{0,40}}{_NOT}.{{0,25}}{_CAPABLE}|{_NOT}.{{0,25}}{_CAPABLE}.{{0,40}}\bstream(ing)?\b"
+    rf"\bstream(ing)?\b.{{0,40}}{_NOT}.{{0,25}}{_CAPABLE}"
+    rf"|{_NOT}.{{0,25}}{_CAPABLE}.{{0,40}}\bstream(ing)?\b"
     r"|to stream this"
 )
 NO_SCHEMA = (
-    r"response_?format|json.schema|parse grammar|generate parser|structured outputs?|guided (decoding|json)"
+    r"response_?format|json.schema|parse grammar|generate parser|structured outputs?|guided "
+    r"(decoding|json)"
     r"|generationconfig.{0,60}schema|schema in generationconfig|schema grammar"
 )
 
@@ -40,11 +46,12 @@ Without = frozenset[str]
 
 
 class WireFormat(Protocol):
-    """A wire format. `optional` maps each parameter that a call can do without to a pattern of what a refusal of it
-    says in small letters, those that are missed least first. A setting has its own name there.
+    """A wire format. `optional` maps each parameter that a call can do without to a pattern of
+    what a refusal of it says in small letters, those that are missed least first. A setting
+    has its own name there.
 
-    `schema` is the parameter among them that carries the wanted schema. `lacks` are the settings that no model of this
-    format takes. `fields` are those by which a piece of a reply is known.
+    `schema` is the parameter among them that carries the wanted schema. `lacks` are the settings
+    that no model of this format takes. `fields` are those by which a piece of a reply is known.
     """
 
     path: ClassVar[str]
@@ -63,7 +70,9 @@ class WireFormat(Protocol):
         ...
 
     def longest(self, model: str) -> int | None:
-        """Return the tokens that a model's reply may have at most, where every call must say so; else None."""
+        """Return the tokens that a model's reply may have at most, where every call
+        must say so; else None.
+        """
         ...
 
     def body(self, server: Server, request: ModelRequest, without: Without) -> dict[str, Any]:

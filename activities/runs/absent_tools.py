@@ -1,4 +1,6 @@
-"""What of a plan needs tools that are not there now, but may come: those of a server that does not answer."""
+"""What of a plan needs tools that are not there now, but may come: those of a
+server that does not answer.
+"""
 
 from collections.abc import Iterator
 
@@ -10,7 +12,9 @@ from sennit.workflows.plan.programs.program_plan import tools_called
 
 
 def absent_tools(plan: Plan, context: RunContext) -> dict[str, str]:
-    """Return why each tool is not there that the plan names and the run lacks for now, by its name."""
+    """Return why each tool is not there that the plan names and the run
+    lacks for now, by its name.
+    """
     if not context.absences:
         return {}
     absent: dict[str, str] = {}

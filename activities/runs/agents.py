@@ -1,7 +1,7 @@
 """Prepares the runs of sub-agents, many at a time, and stores what they have answered.
 
-A sub-agent has its parent's tools, documents and models, or a part of them. So the worker that binds its goal opens its
-run as well, and the run begins with its work.
+A sub-agent has its parent's tools, documents and models, or a part of them. So the worker that
+binds its goal opens its run as well, and the run begins with its work.
 """
 
 import asyncio
@@ -47,12 +47,19 @@ class AgentPreparer:
     preparer: RunPreparer
 
     async def prepare(
-        self, run_prefix: str, call: AgentsCall, rule: Rule, attempts: Callable[[], Attempts], *, is_last: bool
+        self,
+        run_prefix: str,
+        call: AgentsCall,
+        rule: Rule,
+        attempts: Callable[[], Attempts],
+        *,
+        is_last: bool,
     ) -> PreparedAgents:
-        """Return what the sub-agents are started with, as far as that fits into one reply. Safe to repeat.
+        """Return what the sub-agents are started with, as far as that fits into one
+        reply. Safe to repeat.
 
-        One that cannot be started has its error, and the others start. What may be over with another attempt fails the
-        activity, unless it `is_last`.
+        One that cannot be started has its error, and the others start. What may be over with
+        another attempt fails the activity, unless it `is_last`.
         """
         agents: list[PreparedAgent] = []
         size = 0
@@ -74,12 +81,16 @@ class AgentPreparer:
         agents = [_without(agent, common) for agent in agents]
         return PreparedAgents(agents=(*agents, *left_out), request=common)
 
-    async def _prepared(self, run_prefix: str, each: AgentNodeCall, call: AgentsCall, rule: Rule) -> PreparedAgent:
+    async def _prepared(
+        self, run_prefix: str, each: AgentNodeCall, call: AgentsCall, rule: Rule
+    ) -> PreparedAgent:
         """Return what one sub-agent is started with."""
         bound, below = await self.nodes.bound_subagent(run_prefix, each)
         if bound.taken is not None:
             return PreparedAgent(taken=bound.taken)
-        request = RunRequest.model_validate({**bound.request, **call.inherited, "run_prefix": below})
+        request = RunRequest.model_validate(
+            {**bound.request, **call.inherited, "run_prefix": below}
+        )
         opens = PrepareCall(run=below, first_run="", request=request, priced_above=call.priced)
         home = f"{run_prefix.rpartition('/')[0]}/{below}"
         approval = await rule(request.approval)
@@ -91,15 +102,17 @@ class AgentPreparer:
     ) -> GroupReply:
         """Store the answers of sub-agents as the outputs of their nodes. Safe to repeat.
 
-        One that cannot be stored has its error, and the others end. What may be over with another attempt fails the
-        activity, unless it `is_last`. Raises StoreUnavailable even then.
+        One that cannot be stored has its error, and the others end. What may be over with another
+        attempt fails the activity, unless it `is_last`. Raises StoreUnavailable even then.
         """
         work, owned = [], []
         for each, report in zip(_calls(call), call.reports, strict=True):
             own = attempts()
             ended = each.model_copy(update={"report": report})
             owned.append(own)
-            work.append(self.nodes.run(ended, each.nodes[0], each.refs, run_prefix=run_prefix, attempts=own))
+            work.append(
+                self.nodes.run(ended, each.nodes[0], each.refs, run_prefix=run_prefix, attempts=own)
+            )
         ends = await asyncio.gather(*work, return_exceptions=True)
         replies = []
         for end, own in zip(ends, owned, strict=True):
@@ -108,8 +121,8 @@ class AgentPreparer:
 
 
 def _refused(error: BaseException, attempts: Attempts, *, is_last: bool) -> PreparedAgent:
-    """Return a sub-agent that cannot be started. Raises what another attempt may get over, and a cancellation. A tool
-    that is away is no reason to wait: who needs it fails, as its run would.
+    """Return a sub-agent that cannot be started. Raises what another attempt may get over, and a
+    cancellation. A tool that is away is no reason to wait: who needs it fails, as its run would.
     """
     failed = _failure(error, attempts)
     if not (failed.non_retryable or is_last or isinstance(error, McpUnavailable)):
@@ -118,8 +131,8 @@ def _refused(error: BaseException, attempts: Attempts, *, is_last: bool) -> Prep
 
 
 def _reply(found: NodeReply | BaseException, attempts: Attempts, *, is_last: bool) -> NodeReply:
-    """Return the reply of a node whose sub-agent has ended. Raises what another attempt may get over, and a store that
-    is away, which is none of the node's faults.
+    """Return the reply of a node whose sub-agent has ended. Raises what another attempt may get
+    over, and a store that is away, which is none of the node's faults.
     """
     if isinstance(found, NodeReply):
         return found

@@ -1,7 +1,8 @@
 """Where the arguments of a run's calls came from.
 
-In a plan the references tell it. What a model or a script has called while it ran has only values: there the latest
-call that had ended before, and that has the same value in its output or its arguments, is taken for the source.
+In a plan the references tell it. What a model or a script has called while it ran has only values:
+there the latest call that had ended before, and that has the same value in its output or its
+arguments, is taken for the source.
 """
 
 import re
@@ -42,24 +43,35 @@ _Part = tuple[tuple[Step, ...], Any]
 
 @dataclass(slots=True)
 class Traced:
-    """Where one call's arguments came from, and which earlier calls it was given outputs of, by their numbers."""
+    """Where one call's arguments came from, and which earlier calls it was given
+    outputs of, by their numbers.
+    """
 
     sources: list[Source] = field(default_factory=list)
     uses: dict[int, None] = field(default_factory=dict)
 
     def add(
-        self, argument: str, origin: Origin, call: int | None = None, path: str = "", mark: str | None = None
+        self,
+        argument: str,
+        origin: Origin,
+        call: int | None = None,
+        path: str = "",
+        mark: str | None = None,
     ) -> None:
         if origin in ("output", "text") and call is not None:
             self.uses[call] = None
         is_short = max(len(argument), len(path)) <= _PATH_CHARACTERS
         has_room = len(self.sources) < MAX_SOURCES
         if is_short and has_room and (argument + path).isprintable():
-            self.sources.append(Source(argument=argument, origin=origin, call=call, path=path, mark=mark))
+            self.sources.append(
+                Source(argument=argument, origin=origin, call=call, path=path, mark=mark)
+            )
 
 
 class _Place(NamedTuple):
-    """Where a value was at hand. Places are ordered by how well they explain the value in a later call."""
+    """Where a value was at hand. Places are ordered by how well they explain the
+    value in a later call.
+    """
 
     ended: int
     """When the call had ended, in milliseconds."""
@@ -100,7 +112,9 @@ class SourceTracer:
         self._marks = marks
         self._by_node = CallsByNode(calls)
         self._seen: dict[bytes, list[_Place]] = {}
-        """The places of each value in their order, of each call at most one in its output and one in its arguments."""
+        """The places of each value in their order, of each call at most one in its output
+        and one in its arguments.
+        """
         self._known = 0
 
     def know(self, number: int, origin: Origin, value: Any) -> None:
@@ -197,7 +211,9 @@ class SourceTracer:
                 traced.add(argument, origin, call, place)
 
     def _in_map(self, reference: Reference, node: Node, unit: Unit) -> list[tuple[int, str]]:
-        """Return (call, place in its output) for a name that means something in a map's `do` alone."""
+        """Return (call, place in its output) for a name that means something
+        in a map's `do` alone.
+        """
         if not isinstance(node, MapNode) or reference.node not in node.names:
             return []
         if reference.node != node.as_:
@@ -216,7 +232,9 @@ class SourceTracer:
         return sources
 
     def _behind(self, reference: Reference, levels: int = 4) -> list[tuple[int, str]]:
-        """Return (call, place in its output) for what a reference means: of a join, or a map, those of its parts."""
+        """Return (call, place in its output) for what a reference means: of a join, or a
+        map, those of its parts.
+        """
         call = self._by_node.at(reference.node)
         if call is not None:
             return [(call, _path_within(reference.path))]
@@ -240,8 +258,8 @@ class SourceTracer:
 
 
 def place_text(path: Sequence[Step]) -> str:
-    """Return a path into a value: `items[0].path`. A key that is no name of a field is `*`: it may itself be a value,
-    as where accounts are kept by their addresses.
+    """Return a path into a value: `items[0].path`. A key that is no name of a field is `*`: it may
+    itself be a value, as where accounts are kept by their addresses.
     """
     steps: list[Step] = []
     for step in path:
@@ -285,7 +303,9 @@ def _end_of(place: _Place) -> int:
 
 
 def _first_step(path: tuple[Step, ...]) -> tuple[int | None, tuple[Step, ...]]:
-    """Return the index with which a path begins, None if it begins with no index, and the rest of it."""
+    """Return the index with which a path begins, None if it begins with no
+    index, and the rest of it.
+    """
     if path and isinstance(path[0], int):
         return path[0], path[1:]
     return None, path
@@ -301,7 +321,9 @@ def _is_telling(leaf: Any) -> bool:
 
 
 def _before(traced: Traced, number: int) -> Traced:
-    """Return what was traced without what did not come before: after a repair a call may be older than its source."""
+    """Return what was traced without what did not come before: after a repair a call may be
+    older than its source.
+    """
     sources: list[Source] = []
     for source in traced.sources:
         if source.call is None or source.call < number:

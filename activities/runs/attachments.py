@@ -1,6 +1,8 @@
-"""The files and folders that are attached to a run: kept as artifacts before anything is spent, and never read again.
+"""The files and folders that are attached to a run: kept as artifacts before anything is
+spent, and never read again.
 
-A file is media, which models are shown. A folder is a workspace, in which calls of the sandbox work.
+A file is media, which models are shown. A folder is a workspace, in which
+calls of the sandbox work.
 """
 
 import asyncio
@@ -43,8 +45,8 @@ class Attachments:
     async def keep(self, run_prefix: str, call: PrepareCall) -> dict[str, Media | Workspace]:
         """Keep what is attached to a run and return the values that stand for it, by name.
 
-        Safe to repeat: a run that is prepared once more, or forked, has what it had, whatever has become of the files.
-        Raises DocsNotFound, BadMedia, WorkspaceRefused and StoreUnavailable.
+        Safe to repeat: a run that is prepared once more, or forked, has what it had, whatever has
+        become of the files. Raises DocsNotFound, BadMedia, WorkspaceRefused and StoreUnavailable.
         """
         files = call.request.attachments
         if not files:
@@ -64,9 +66,11 @@ class Attachments:
             attached[name] = as_workspace(value) or Media.model_validate(value)
         return attached
 
-    async def _of_origins(self, run_prefix: str, call: PrepareCall, note: str) -> dict[str, Any] | None:
-        """Return what was attached to a run that this one forks, kept in this one too. None if that is gone, or was
-        something else.
+    async def _of_origins(
+        self, run_prefix: str, call: PrepareCall, note: str
+    ) -> dict[str, Any] | None:
+        """Return what was attached to a run that this one forks, kept in this one too. None if that
+        is gone, or was something else.
         """
         namespace = run_prefix.rpartition("/")[0]
         for origin in call.request.origins:
@@ -84,16 +88,22 @@ class Attachments:
         return None
 
     async def _kept(self, run_prefix: str, file: str, call: PrepareCall) -> Media | Workspace:
-        """Keep one file or folder. Which of them a worker may read is what its operator and its user have allowed."""
+        """Keep one file or folder. Which of them a worker may read is what its operator and
+        its user have allowed.
+        """
         path = self.documents.attached(file, scheduled=call.scheduled)
         if not path.is_dir():
             return await self._media(run_prefix, file, path)
         if not has_plan(call.request):
-            raise WorkspaceRefused(f"attached folder {file}: a goal takes files; a folder is an input of a plan")
+            raise WorkspaceRefused(
+                f"attached folder {file}: a goal takes files; a folder is an input of a plan"
+            )
         try:
             folder = await asyncio.to_thread(folder_at, path)
         except OSError as error:  # it may also change while it is read
-            raise WorkspaceRefused(f"attached folder {file} cannot be read: {error.strerror}") from None
+            raise WorkspaceRefused(
+                f"attached folder {file} cannot be read: {error.strerror}"
+            ) from None
         return await RunWorkspaces(self.library.store, run_prefix).keep(folder)
 
     async def _media(self, run_prefix: str, file: str, path: Path) -> Media:
@@ -106,25 +116,34 @@ class Attachments:
 
 
 def _beginning(path: Path, shown: str) -> bytes:
-    """Return what a file has, or one byte more than media may have: it may grow. Raises BadMedia, OSError."""
+    """Return what a file has, or one byte more than media may have: it may grow.
+    Raises BadMedia, OSError.
+    """
     check_size(path.stat().st_size, shown)
     with path.open("rb") as file:
         return file.read(MAX_MEDIA_BYTES + 1)
 
 
 def unseen(attached: Mapping[str, Media], models: Mapping[Any, Sequence[str]]) -> str:
-    """Return why a model that is given the goal cannot be shown what is attached to it, "" where nothing says so."""
+    """Return why a model that is given the goal cannot be shown what is attached to it, ""
+    where nothing says so.
+    """
     for role in _SHOWN_TO:
         names = models.get(role, ())
         for media in attached.values():
             if names and _all_lack(names, media.kind):
-                return f"attachments: {names[0]} takes no {media.kind} ({media.name}): {why_not(names[0])}"
+                return (
+                    f"attachments: {names[0]} takes no {media.kind} ({media.name}): "
+                    f"{why_not(names[0])}"
+                )
     return ""
 
 
-def media_problems(models: Mapping[str, Sequence[str]], plan: Plan, inputs: Mapping[str, Any]) -> Iterator[Problem]:
-    """Yield the media of a plan that no model of its call takes, as far as that is known before the run, and inputs
-    that stand where media must.
+def media_problems(
+    models: Mapping[str, Sequence[str]], plan: Plan, inputs: Mapping[str, Any]
+) -> Iterator[Problem]:
+    """Yield the media of a plan that no model of its call takes, as far as that is known before the
+    run, and inputs that stand where media must.
     """
     for index, node in enumerate(plan.nodes):
         for where, work in dependencies.works_of(node):
@@ -155,7 +174,10 @@ def _problem(names: Sequence[str], value: Any, inputs: Mapping[str, Any]) -> str
     for each in known:
         media = as_media(each)
         if media is None:
-            return f"`{value}` is no image, PDF or audio; attach one with --attach {_input_of(value)}=FILE"
+            return (
+                f"`{value}` is no image, PDF or audio; attach one with --attach "
+                f"{_input_of(value)}=FILE"
+            )
         if _all_lack(names, media.kind):
             return f"{names[0]} takes no {media.kind}: {why_not(names[0])}"
     return ""

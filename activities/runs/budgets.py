@@ -1,4 +1,6 @@
-"""What a run may spend at most, as the operator of the workers has it: defaults and ceilings, by tenant."""
+"""What a run may spend at most, as the operator of the workers has it: defaults
+and ceilings, by tenant.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,8 +20,8 @@ TenantLimits = Mapping[str, Limits]
 
 
 def tenant_limits(text: str) -> dict[str, Limits]:
-    """Return the limits of each tenant from `tokens=500000,cost_usd=2; acme: cost_usd=50`; without a name they are
-    everybody's. Raises ValueError with a sentence about the part that is wrong.
+    """Return the limits of each tenant from `tokens=500000,cost_usd=2; acme: cost_usd=50`; without
+    a name they are everybody's. Raises ValueError with a sentence about the part that is wrong.
     """
     found: dict[str, Limits] = {}
     for piece in text.split(";"):
@@ -44,7 +46,9 @@ def _limits(text: str) -> Limits:
     try:
         return Limits.model_validate(values)
     except ValidationError as error:
-        raise ValueError(f"{describe_errors(error, Limits.model_fields)}; give limits like {EXAMPLE}") from None
+        raise ValueError(
+            f"{describe_errors(error, Limits.model_fields)}; give limits like {EXAMPLE}"
+        ) from None
 
 
 def _number(text: str) -> int | float | str:
@@ -59,16 +63,17 @@ def _number(text: str) -> int | float | str:
 
 @dataclass(frozen=True, slots=True)
 class BudgetRule:
-    """The budget of a run: each limit that it does not name is the `defaults`', and none is above the `ceilings`'. A
-    limit in a tenant's own entry counts in the place of everybody's limit of that name.
+    """The budget of a run: each limit that it does not name is the `defaults`', and none is
+    above the `ceilings`'. A limit in a tenant's own entry counts in the place of
+    everybody's limit of that name.
     """
 
     defaults: TenantLimits = field(default_factory=dict)
     ceilings: TenantLimits = field(default_factory=dict)
 
     def of(self, request: RunRequest) -> tuple[Limits | None, tuple[str, ...]]:
-        """Return a run's budget, and a sentence on each limit that is not the run's own. A sub-agent has its share of
-        a budget that is bounded already.
+        """Return a run's budget, and a sentence on each limit that is not the run's own. A
+        sub-agent has its share of a budget that is bounded already.
         """
         if request.depth:
             return request.budget, ()
@@ -95,8 +100,8 @@ class BudgetRule:
         return Limits.model_construct(**limits), tuple(bounds)
 
     def ceiling_of(self, request: RunRequest) -> Limits | None:
-        """Return what a person may raise a run's limits to at most. None is no bound at all, and for a sub-agent, whose
-        share a person may raise: the run above it counts what it spends.
+        """Return what a person may raise a run's limits to at most. None is no bound at all, and
+        for a sub-agent, whose share a person may raise: the run above it counts what it spends.
         """
         if request.depth:
             return None

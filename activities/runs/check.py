@@ -1,4 +1,6 @@
-"""Checks plans, and compiles those that can run: too long for the workflow, and it reads and writes artifacts."""
+"""Checks plans, and compiles those that can run: too long for the workflow, and it
+reads and writes artifacts.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -29,7 +31,12 @@ from sennit.activities.runs.model_choice import (
 from sennit.activities.runs.plan_forecast import plan_forecast
 from sennit.activities.runs.program_quote import quote_in_plan
 from sennit.activities.storage.artifacts import ArtifactStore, digest_of, encode
-from sennit.activities.storage.run_context import ArtifactReader, RunContext, StoredPlan, plan_marker
+from sennit.activities.storage.run_context import (
+    ArtifactReader,
+    RunContext,
+    StoredPlan,
+    plan_marker,
+)
 from sennit.workflows.messages.contracts import (
     AnswerCall,
     CheckResult,
@@ -64,7 +71,9 @@ _WIDE = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The run whose plan is checked: where its artifacts are, and what it is bound to, with the digest of that."""
+    """The run whose plan is checked: where its artifacts are, and what it is bound to,
+    with the digest of that.
+    """
 
     prefix: str
     digest: str
@@ -73,7 +82,9 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The plan that a run works on, with its digest, and the outputs of its nodes that have ended."""
+    """The plan that a run works on, with its digest, and the outputs of its
+    nodes that have ended.
+    """
 
     plan: StoredPlan
     digest: str
@@ -91,8 +102,8 @@ class PlanChecker:
     read: Read
 
     async def check(self, run_prefix: str, call: DraftCall) -> CheckResult:
-        """Check a draft that lies in the store, or a plan that a person has sent, and mark the plan of a planner with
-        which the run begins: after a rejection the later one.
+        """Check a draft that lies in the store, or a plan that a person has sent, and mark the plan
+        of a planner with which the run begins: after a rejection the later one.
 
         Raises BodyMissing, StoreUnavailable; so do all checks.
         """
@@ -110,7 +121,8 @@ class PlanChecker:
         marker = plan_marker(call.run_context)
         draft_name = call.draft.encode()
         if await self.store.mark(run_prefix, marker, draft_name) != draft_name:
-            # A person has rejected the plan before. A reset and a fork begin with this one, and not with that.
+            # A person has rejected the plan before. A reset and a fork begin with this
+            # one, and not with that.
             await self.store.unmark(run_prefix, marker)
             await self.store.mark(run_prefix, marker, draft_name)
         return checked
@@ -120,10 +132,15 @@ class PlanChecker:
         return Progress(plan, call.base, call.refs)
 
     async def begin(
-        self, run_prefix: str, digest: str, prefix: PlanPrefix, nodes: list[dict[str, Any]], base: str = ""
+        self,
+        run_prefix: str,
+        digest: str,
+        prefix: PlanPrefix,
+        nodes: list[dict[str, Any]],
+        base: str = "",
     ) -> PlanPage | None:
-        """Add nodes to the beginning of a plan and return what of it may run and is not in the plan `base`; None if no
-        more of it may than before.
+        """Add nodes to the beginning of a plan and return what of it may run and is not in the plan
+        `base`; None if no more of it may than before.
         """
         run = await self._run(run_prefix, digest)
         if disallowed_models(nodes, run.context.models):
@@ -141,7 +158,9 @@ class PlanChecker:
     async def load(self, run_prefix: str, call: LoadCall) -> CheckResult:
         """Return a plan checked before. Raises BodyMissing, StoreUnavailable."""
         checked = await self.library.plan(run_prefix, call.plan)
-        return CheckResult(plan=call.plan, execution_plan=checked.execution_plan, warnings=checked.warnings)
+        return CheckResult(
+            plan=call.plan, execution_plan=checked.execution_plan, warnings=checked.warnings
+        )
 
     async def _run(self, prefix: str, digest: str) -> Run:
         context = await self.library.run_context(prefix, digest)
@@ -150,8 +169,8 @@ class PlanChecker:
     async def check_draft(
         self, run: Run, data: Any, progress: Progress | None = None, *, of_item: bool = False
     ) -> CheckResult:
-        """Check a whole plan: a new one, or one to go on with after this progress. That of an item of a map may use the
-        tools that Sennit alone writes into plans.
+        """Check a whole plan: a new one, or one to go on with after this progress. That of an item
+        of a map may use the tools that Sennit alone writes into plans.
         """
         try:
             plan = parse_plan(data)
@@ -160,10 +179,14 @@ class PlanChecker:
         longer = None
         if progress is not None:
             longer = continued(progress.plan.plan, plan)
-        return await self._checked(run, longer or plan, progress, continues=longer is not None, every_tool=of_item)
+        return await self._checked(
+            run, longer or plan, progress, continues=longer is not None, every_tool=of_item
+        )
 
     async def check_tool_calls(self, run_prefix: str, call: ToolLoopCall) -> CheckResult:
-        """Go on with the tool calls, or the summaries, that a model asks for: each call is checked by itself."""
+        """Go on with the tool calls, or the summaries, that a model asks for: each
+        call is checked by itself.
+        """
         run = await self._run(run_prefix, call.run_context)
         base = await self.library.plan(run_prefix, call.base)
         asked = await self.library.value(run_prefix, call.draft)
@@ -175,7 +198,9 @@ class PlanChecker:
         return CheckResult(page=page)
 
     async def check_replan(self, run_prefix: str, call: ReplanCall) -> CheckResult:
-        """Check a plan with what a joiner wants to add. A request for nothing new is refused: it leads nowhere."""
+        """Check a plan with what a joiner wants to add. A request for nothing new is
+        refused: it leads nowhere.
+        """
         run = await self._run(run_prefix, call.run_context)
         progress = await self._progress(run_prefix, call)
         base = progress.plan.plan
@@ -193,7 +218,13 @@ class PlanChecker:
             problems = [with_line_numbers(problem, names) for problem in checked.problems]
             return CheckResult(problems=tuple(problems))
         if same_plan(base, merged):
-            return refused((Problem("same_plan", (), "the new nodes only repeat calls that were made already"),))
+            return refused(
+                (
+                    Problem(
+                        "same_plan", (), "the new nodes only repeat calls that were made already"
+                    ),
+                )
+            )
         return checked
 
     async def check_script(self, run_prefix: str, call: ScriptCall) -> CheckResult:
@@ -217,7 +248,8 @@ class PlanChecker:
         quote = await quote_in_plan(self.read, node, run.context, base.inputs)
         spec = replace(base.spec(call.node), script="", quote=quote)
         packed = ExecutionPlan([spec], []).pack()
-        fields = {name: getattr(base, name) for name in StoredPlan.model_fields}  # a copy would keep what is cached
+        # A copy would keep what is cached.
+        fields = {name: getattr(base, name) for name in StoredPlan.model_fields}
         fields["plan"] = plan
         fields["execution_plan"] = packed
         fields["repeat_writes"] = call.repeat_writes
@@ -246,7 +278,9 @@ class PlanChecker:
         continues: bool = True,
         every_tool: bool = False,
     ) -> CheckResult:
-        """Check and compile a plan. After some progress it `continues` the plan so far, or takes its place."""
+        """Check and compile a plan. After some progress it `continues` the plan so
+        far, or takes its place.
+        """
         if not continues:
             progress = None
         links = [dependencies.links_of(node) for node in plan.nodes]
@@ -275,13 +309,15 @@ class PlanChecker:
         takes = ""
         if run.context.approve_plan:
             takes = plan_forecast(plan, ExecutionPlan.unpack(execution_plan))
-        return CheckResult(plan=digest, execution_plan=execution_plan, warnings=warnings, forecast=takes)
+        return CheckResult(
+            plan=digest, execution_plan=execution_plan, warnings=warnings, forecast=takes
+        )
 
     async def _problems(
         self, run_context: RunContext, plan: Plan, links: Sequence[Links], *, every_tool: bool
     ) -> list[Problem]:
-        """Return what is wrong with a plan, or else what its types make doubtful. With `every_tool` it may use those
-        that are not there now: its beginning may have used them.
+        """Return what is wrong with a plan, or else what its types make doubtful. With `every_tool`
+        it may use those that are not there now: its beginning may have used them.
         """
         catalogue = run_context.catalogue
         if every_tool:
@@ -297,7 +333,9 @@ class PlanChecker:
             return problems
         return await self._type_problems(plan, run_context.catalogue)
 
-    async def _page(self, run_prefix: str, digest: str, checked: StoredPlan, progress: Progress) -> CheckResult:
+    async def _page(
+        self, run_prefix: str, digest: str, checked: StoredPlan, progress: Progress
+    ) -> CheckResult:
         """Return what a checked plan has behind that which has run so far."""
         try:
             facts, awaits = await self._new_facts(run_prefix, progress, checked.wanted)
@@ -315,7 +353,9 @@ class PlanChecker:
         return CheckResult(page=page, awaits=awaits, warnings=checked.warnings)
 
     async def _type_problems(self, plan: Plan, catalogue: list[dict[str, Any]]) -> list[Problem]:
-        """Return what the types of a plan's scripts do not allow, and what is only suspected, with the code DOUBT."""
+        """Return what the types of a plan's scripts do not allow, and what is only
+        suspected, with the code DOUBT.
+        """
         programs = list(programs_of(plan))
         if not programs:
             return []
@@ -333,7 +373,9 @@ class PlanChecker:
         return problems
 
     async def _program_problems(self, plan: Plan, catalogue: list[dict[str, Any]]) -> list[Problem]:
-        """Return what is wrong with the scripts of a plan and their arguments: `program_problems`, read elsewhere."""
+        """Return what is wrong with the scripts of a plan and their arguments:
+        `program_problems`, read elsewhere.
+        """
         problems: list[Problem] = []
         for place, node in programs_of(plan):
             for problem in policy_problems(node):
@@ -353,7 +395,8 @@ class PlanChecker:
     async def _new_facts(
         self, run_prefix: str, progress: Progress, wanted: dict[str, list[str]]
     ) -> tuple[dict[str, dict[str, Any]], tuple[str, ...]]:
-        """Return the facts of nodes that have ended which only the new plan asks for, and the others it asks facts of.
+        """Return the facts of nodes that have ended which only the new plan asks for, and the
+        others it asks facts of.
 
         Raises FactTooLarge.
         """
@@ -413,8 +456,12 @@ def _stored(run: Run, plan: Plan, execution_plan: str, warnings: tuple[str, ...]
     )
 
 
-def _settings_without_effect(models: Models, run_context: RunContext, plan: Plan) -> tuple[str, ...]:
-    """Return a warning for each setting that a model which a plan calls is known to take none of."""
+def _settings_without_effect(
+    models: Models, run_context: RunContext, plan: Plan
+) -> tuple[str, ...]:
+    """Return a warning for each setting that a model which a plan calls is
+    known to take none of.
+    """
     warnings: dict[str, None] = {}
     for node in plan.nodes:
         for _, work in dependencies.works_of(node):
@@ -446,7 +493,9 @@ def compiler_of(plan: Plan, run_context: RunContext, keep: Keep) -> PlanCompiler
     )
 
 
-def _with_calls(base: StoredPlan, run_context: RunContext, call: ToolLoopCall, body: dict[str, Any]) -> Plan:
+def _with_calls(
+    base: StoredPlan, run_context: RunContext, call: ToolLoopCall, body: dict[str, Any]
+) -> Plan:
     """Return the plan with the tool calls that a model asks for in `body`."""
     unit = parse_unit(call.node)
     return expand_tool_calls(
@@ -463,7 +512,9 @@ def _with_calls(base: StoredPlan, run_context: RunContext, call: ToolLoopCall, b
 
 
 def _parted(problems: Sequence[Problem]) -> tuple[list[Problem], list[Problem]]:
-    """Return what is wrong, and what is only in doubt: doubts are warnings of a plan that may run."""
+    """Return what is wrong, and what is only in doubt: doubts are warnings
+    of a plan that may run.
+    """
     wrong: list[Problem] = []
     doubts: list[Problem] = []
     for problem in problems:
@@ -475,7 +526,9 @@ def _parted(problems: Sequence[Problem]) -> tuple[list[Problem], list[Problem]]:
 
 
 def _of_script(problem: Problem) -> Problem:
-    """Return a problem of the only node of a plan as one of its script: without the node's place."""
+    """Return a problem of the only node of a plan as one of its script:
+    without the node's place.
+    """
     if problem.where[:1] == ("line",):
         return problem
     _, _, *place = problem.where
@@ -485,7 +538,9 @@ def _of_script(problem: Problem) -> Problem:
 
 
 def _named(script: str, catalogue: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the tools by name. Only a tool that the script may name comes with its schemas: they are long."""
+    """Return the tools by name. Only a tool that the script may name comes with its
+    schemas: they are long.
+    """
     tools: dict[str, Any] = {}
     for entry in catalogue:
         name = entry["name"]

@@ -20,8 +20,8 @@ class RunConcluder:
     library: ArtifactReader
 
     async def conclude(self, run_prefix: str, call: ConcludeCall) -> Conclusion:
-        """Return the answer; an output that is not there reads as null. Raises BodyMissing, and OutputRefused for an
-        answer that the store does not take.
+        """Return the answer; an output that is not there reads as null. Raises BodyMissing, and
+        OutputRefused for an answer that the store does not take.
 
         The answer is partial if one of the outputs in it is.
         """
@@ -49,7 +49,9 @@ class RunConcluder:
         ref = await self.store.put(run_prefix, encode_output(whole))
         if len(body) > MAX_ANSWER_BYTES_IN_REPORT:
             cut = body[:MAX_ANSWER_BYTES_IN_REPORT].decode(errors="ignore")
-            answer = f"{cut}\n[cut: the whole answer has {len(body):,} bytes; `sennit output` reads it]"
+            answer = (
+                f"{cut}\n[cut: the whole answer has {len(body):,} bytes; `sennit output` reads it]"
+            )
         cut_short = {"answer": answer, "evidence": evidence[:MAX_EVIDENCE], "ref": ref}
         return conclusion.model_copy(update=cut_short)
 

@@ -1,7 +1,8 @@
-"""The conversation that a run continues: the turns of the runs before it, adopted into its own artifacts.
+"""The conversation that a run continues: the turns of the runs before it, adopted
+into its own artifacts.
 
-A conversation is a chain of runs. Each of them keeps the turns before it, so that it needs none of the others once it
-has begun: when their artifacts are deleted, nothing is lost.
+A conversation is a chain of runs. Each of them keeps the turns before it, so that it needs none of
+the others once it has begun: when their artifacts are deleted, nothing is lost.
 """
 
 from dataclasses import dataclass
@@ -35,10 +36,12 @@ class Conversation:
     library: ArtifactReader
 
     async def adopt(self, client: Client, run_prefix: str, call: PrepareCall) -> str:
-        """Keep the turns before a run in its own artifacts, masked, and return their digest; "" without any.
+        """Keep the turns before a run in its own artifacts, masked, and return their
+        digest; "" without any.
 
-        Safe to repeat: a run that is prepared once more, and one that forks it, has the same turns. Raises
-        ConversationGone before anything is spent, StoreUnavailable, and RPCError if the server does not answer.
+        Safe to repeat: a run that is prepared once more, and one that forks it, has the same turns.
+        Raises ConversationGone before anything is spent, StoreUnavailable, and RPCError if the
+        server does not answer.
         """
         request = call.request
         if not (request.continues or request.history):
@@ -77,11 +80,15 @@ class Conversation:
         return turns
 
     async def _turns_after(self, client: Client, run_prefix: str, name: str, tenant: str) -> _Turns:
-        """Return the turns before the run with this id, and its own two: what it was asked, and what it answered."""
+        """Return the turns before the run with this id, and its own two: what it was
+        asked, and what it answered.
+        """
         found = await _described(client, name)
         asked = await _request_of(client, found)
         if str(asked.get("tenant") or "") != tenant:
-            raise ConversationGone(f"continues: {name} is no run of this tenant; a conversation has one tenant")
+            raise ConversationGone(
+                f"continues: {name} is no run of this tenant; a conversation has one tenant"
+            )
         report = await _report_of(client, found)
         before: _Turns = []
         namespace = run_prefix.rpartition("/")[0]
@@ -89,7 +96,9 @@ class Conversation:
         if asked.get("continues") or asked.get("history"):
             kept = await self._kept(home)
             if kept is None:
-                raise ConversationGone(f"continues: the turns before {name} are gone; start a new conversation")
+                raise ConversationGone(
+                    f"continues: the turns before {name} are gone; start a new conversation"
+                )
             before = kept
         question = asked.get("goal") or asked.get("title")
         if not question:
@@ -103,23 +112,33 @@ class Conversation:
         return [*before, *made]
 
     async def _whole_answer(self, home: str, name: str, report: dict[str, Any]) -> Any:
-        """Return an answer. A long one is cut in the report, and lies whole among the run's artifacts."""
+        """Return an answer. A long one is cut in the report, and lies whole
+        among the run's artifacts.
+        """
         if not report.get("answer_ref"):
             return report["answer"]
         try:
             return await self.library.value(home, report["answer_ref"])
         except BodyMissing:
-            raise ConversationGone(f"continues: the answer of {name} is gone; start a new conversation") from None
+            raise ConversationGone(
+                f"continues: the answer of {name} is gone; start a new conversation"
+            ) from None
 
 
 def _turn(name: str, role: Literal["user", "assistant"], text: str) -> dict[str, Any]:
-    """Return a turn of the run `name`. Raises ConversationGone if a model could not read it once more."""
+    """Return a turn of the run `name`. Raises ConversationGone if a model could
+    not read it once more.
+    """
     about = "answer" if role == "assistant" else "question"
     if not text:
-        raise ConversationGone(f"continues: the {about} of {name} is empty; start a new conversation")
+        raise ConversationGone(
+            f"continues: the {about} of {name} is empty; start a new conversation"
+        )
     if len(text) > MAX_TURN_CHARACTERS:
         size = f"{len(text):,} characters; at most {MAX_TURN_CHARACTERS:,}"
-        raise ConversationGone(f"continues: the {about} of {name} has {size}; start a new conversation")
+        raise ConversationGone(
+            f"continues: the {about} of {name} has {size}; start a new conversation"
+        )
     return ChatTurn(role=role, content=text).model_dump(mode="json")
 
 
@@ -128,10 +147,14 @@ async def _described(client: Client, name: str) -> WorkflowExecutionDescription:
         found = await client.get_workflow_handle(name).describe()
     except RPCError as error:
         if error.status in (RPCStatusCode.NOT_FOUND, RPCStatusCode.INVALID_ARGUMENT):
-            raise ConversationGone(f"continues: there is no run {name}; start a new conversation") from None
+            raise ConversationGone(
+                f"continues: there is no run {name}; start a new conversation"
+            ) from None
         raise
     if found.workflow_type != "AgentRun":
-        raise ConversationGone(f"continues: {name} is a workflow of type {found.workflow_type}, not a run of Sennit")
+        raise ConversationGone(
+            f"continues: {name} is a workflow of type {found.workflow_type}, not a run of Sennit"
+        )
     if found.status is WorkflowExecutionStatus.RUNNING:
         raise ConversationGone(f"continues: {name} still runs; continue it when it has an answer")
     if found.status is not WorkflowExecutionStatus.COMPLETED:
@@ -155,6 +178,10 @@ async def _request_of(client: Client, found: WorkflowExecutionDescription) -> di
 
 async def _report_of(client: Client, found: WorkflowExecutionDescription) -> dict[str, Any]:
     report = await client.get_workflow_handle(found.id, run_id=found.run_id).result()
-    if not isinstance(report, dict) or report.get("status") not in _HAS_ANSWER or report.get("answer") is None:
+    if (
+        not isinstance(report, dict)
+        or report.get("status") not in _HAS_ANSWER
+        or report.get("answer") is None
+    ):
         raise ConversationGone(f"continues: {found.id} has no answer to go on from")
     return report

@@ -1,4 +1,6 @@
-"""What an edit or a fork would do: the run is played on in memory, over what is recorded, and nothing is changed."""
+"""What an edit or a fork would do: the run is played on in memory, over what is recorded,
+and nothing is changed.
+"""
 
 import asyncio
 import uuid
@@ -72,10 +74,11 @@ class DryRunner:
     turns: asyncio.Semaphore
 
     async def play(self, client: Client, call: DryRunCall) -> DryRunReport:
-        """Return what becomes of each call. Nothing is called, claimed or stored, and what it keeps in memory goes with
-        it. After `MAX_DRY_RUN_SECONDS` it says what it knows by then.
+        """Return what becomes of each call. Nothing is called, claimed or stored, and what it keeps
+        in memory goes with it. After `MAX_DRY_RUN_SECONDS` it says what it knows by then.
 
-        Raises what `RunPreparer.prepare` raises, RPCError if the server does not answer, BodyMissing, StoreUnavailable.
+        Raises what `RunPreparer.prepare` raises, RPCError if the server does not answer,
+        BodyMissing, StoreUnavailable.
         """
         async with self.turns:
             play = _Play(self, ScratchStore(self.store), client)
@@ -150,7 +153,9 @@ class _Play:
         place = RunPlace(self._client.namespace, run, "", origins=request.origins)
         checked = await self._prepared(call, request, place)
         if checked is None:
-            return DryRunReport(stopped="its planner may write another plan: what that calls is not known yet")
+            return DryRunReport(
+                stopped="its planner may write another plan: what that calls is not known yet"
+            )
         if checked.problems:
             return DryRunReport(problems=checked.problems)
 
@@ -164,13 +169,17 @@ class _Play:
         earlier = await self._calls_of(call.workflow)
         return await self._report(FateReader(played, self._library, earlier), RunStarted())
 
-    async def _prepared(self, call: DryRunCall, request: RunRequest, place: RunPlace) -> CheckResult | None:
+    async def _prepared(
+        self, call: DryRunCall, request: RunRequest, place: RunPlace
+    ) -> CheckResult | None:
         """Return the plan with which a fork begins, None if only a planner can tell."""
         worker, library = self._worker, self._library
         opens = PrepareCall(run=place.run, first_run=place.run, request=request)
         conversation = Conversation(library)
         history = await conversation.adopt(self._client, place.prefix, opens)
-        preparer = RunPreparer(library, worker.registry, worker.documents, worker.models, self._checker)
+        preparer = RunPreparer(
+            library, worker.registry, worker.documents, worker.models, self._checker
+        )
         approval = worker.approvals.without_run(request.approval, is_granted=call.is_granted)
         prepared = await preparer.prepare(place.prefix, opens, approval, history)
         if prepared.checked is not None:
@@ -186,7 +195,9 @@ class _Play:
         return None
 
     async def _calls_of(self, workflow: str) -> EarlierCalls | None:
-        """Return the calls of the run that is forked, None if it does not say any more which it has made."""
+        """Return the calls of the run that is forked, None if it does not say any
+        more which it has made.
+        """
         try:
             view, place = await self._standing(workflow)
         except (NoState, RPCError):
@@ -205,7 +216,8 @@ class _Play:
         return await reader.report(stopped=stopped)
 
     async def _standing(self, workflow: str) -> tuple[RunStateView, RunPlace]:
-        """Return where a run stands, by its own word, and where it keeps what it stores, by the server's.
+        """Return where a run stands, by its own word, and where it keeps what it
+        stores, by the server's.
 
         Raises NoState, RPCError.
         """
@@ -230,7 +242,9 @@ class _Play:
 
     async def _part(self, workflow: str, number: int) -> RunStatePart:
         try:
-            found = await self._client.get_workflow_handle(workflow).query("state", {"part": number})
+            found = await self._client.get_workflow_handle(workflow).query(
+                "state", {"part": number}
+            )
         except WorkflowQueryFailedError as error:
             raise NoState(f"the run does not say where it stands: {error}") from None
         if not isinstance(found, dict):

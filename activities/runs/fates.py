@@ -1,4 +1,6 @@
-"""What becomes of each call of an edit or a fork: the play of a run, compared with the calls that were made before."""
+"""What becomes of each call of an edit or a fork: the play of a run, compared with the calls
+that were made before.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -30,7 +32,10 @@ from sennit.workflows.plan.scheduling.state import (
 from sennit.workflows.views.nodes import shown_summary
 
 _CALLS = ("tool", "llm", "agent", "gate")
-_IS_OTHER = "its result does not fit any more: its tool, the documents or the models are others, or what it reads is"
+_IS_OTHER = (
+    "its result does not fit any more: its tool, the documents or the models are others, or what "
+    "it reads is"
+)
 _ELSEWHERE = "the same call was made behind fewer writes, or behind more"
 _OF_SCRIPT = ("ProgramFailed", "CallFailed")
 """Errors whose message names what the script has raised."""
@@ -39,7 +44,9 @@ _IF_CALLED = "taken over if the script makes it again"
 
 @dataclass(frozen=True, slots=True)
 class EarlierCall:
-    """A call that a run has made: how it is known, its place in the run, its status, its error, and when it ended."""
+    """A call that a run has made: how it is known, its place in the run, its status, its
+    error, and when it ended.
+    """
 
     unit: int
     spec: NodeSpec
@@ -50,10 +57,14 @@ class EarlierCall:
 
 
 class EarlierCalls:
-    """The calls that a run had made before the dry run changed its state, by what they are known by."""
+    """The calls that a run had made before the dry run changed its state, by
+    what they are known by.
+    """
 
     def __init__(self, state: RunState, place: RunPlace, program: int | None = None) -> None:
-        """Note the calls of a run, or those of one `program` of it, that its present scripts have made."""
+        """Note the calls of a run, or those of one `program` of it, that its
+        present scripts have made.
+        """
         self._place = place
         self.calls: list[EarlierCall] = []
         graph = state.graph
@@ -84,9 +95,12 @@ class EarlierCalls:
             else:
                 self.by_id[call.spec.id] = call
 
-    async def by_content(self, library: ArtifactReader, marks: Iterable[str]) -> dict[str, EarlierCall]:
-        """Return the calls without these marks, by what they call: the tool with its arguments, or the prompt with its
-        material. Of a run with very many steps, only the first ones are compared. Raises StoreUnavailable.
+    async def by_content(
+        self, library: ArtifactReader, marks: Iterable[str]
+    ) -> dict[str, EarlierCall]:
+        """Return the calls without these marks, by what they call: the tool with its arguments, or
+        the prompt with its material. Of a run with very many steps, only the first ones are
+        compared. Raises StoreUnavailable.
         """
         known = dict.fromkeys(marks)
         pages: dict[str, StoredPlan | None] = {}
@@ -123,8 +137,8 @@ def content_of(page: StoredPlan | None, name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class FateReader:
-    """Reads from a play what becomes of each call. `program` is the program that gets another script, None in a fork;
-    `earlier` are the calls of the run before, None if nobody knows them.
+    """Reads from a play what becomes of each call. `program` is the program that gets another
+    script, None in a fork; `earlier` are the calls of the run before, None if nobody knows them.
     """
 
     played: Rehearsal
@@ -156,10 +170,13 @@ class FateReader:
         )
 
     def _units(self) -> Iterator[int]:
-        """Yield the calls that the run makes or takes over, in the order in which its scripts make them."""
+        """Yield the calls that the run makes or takes over, in the order in which
+        its scripts make them.
+        """
         played = self.played
         units = list(played.called)
-        if self.program is None:  # a fork plays the whole plan: its nodes come before the calls of its scripts
+        # A fork plays the whole plan: its nodes come before the calls of its scripts.
+        if self.program is None:
             in_plan = [unit for unit in played.state.units() if unit not in played.called]
             units = in_plan + units
         for unit in units:
@@ -245,7 +262,8 @@ class FateReader:
                 # The call goes on, and the new script has nobody who waits for it.
                 status = self.played.state.status[call.unit]
                 if status not in (CANCELLED, SKIPPED):
-                    continue  # it is not decided yet: the new script has not come to wait for anything else
+                    # It is not decided yet: the new script has not come to wait for anything else.
+                    continue
                 why = ""
                 if call.spec.effect == "write" and call.status == RUNNING:
                     why = "it is in flight, and the run waits for it"
@@ -271,7 +289,9 @@ class FateReader:
         return True, ""
 
     def _played_nodes(self) -> list[int]:
-        """Return the nodes whose end is that of the play: the edited program, or all programs, or else all nodes."""
+        """Return the nodes whose end is that of the play: the edited program, or all
+        programs, or else all nodes.
+        """
         if self.program is not None:
             return [self.program]
         specs = self.played.state.graph.specs
@@ -280,7 +300,9 @@ class FateReader:
 
 
 def _is_call(state: RunState, unit: int) -> bool:
-    """Whether a unit is a call as people count them: no sleep of a script, no further turn of a model."""
+    """Whether a unit is a call as people count them: no sleep of a script, no
+    further turn of a model.
+    """
     spec = state.spec_of(unit)
     is_further = spec.is_successor and spec.maker >= 0
     is_turn = spec.kind == "llm" and is_further
@@ -341,7 +363,9 @@ def _tool(spec: NodeSpec) -> dict[str, Any]:
 
 
 def _most_important(fates: list[CallFate]) -> list[CallFate]:
-    """Return as many as a report holds, in order: writes, and what is made or cancelled, before what only stays."""
+    """Return as many as a report holds, in order: writes, and what is made or cancelled,
+    before what only stays.
+    """
     if len(fates) <= MAX_DRY_RUN_CALLS:
         return fates
 

@@ -1,4 +1,6 @@
-"""Which model serves each call of a plan, on which queue, at what price. `models` are those of a run by role."""
+"""Which model serves each call of a plan, on which queue, at what price. `models` are
+those of a run by role.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -72,13 +74,15 @@ def _model(models: Mapping[str, Sequence[str]], call: ModelCall) -> str:
 
 
 def price_a_million(models: dict[str, list[str]], call: ModelCall) -> int:
-    """Return the most that a million tokens of a call cost, in millionths of a dollar; 0 where no price is known."""
+    """Return the most that a million tokens of a call cost, in millionths of a dollar; 0
+    where no price is known.
+    """
     return max(price_of(_model(models, call)) or (0,))
 
 
 def longest_reply(models: dict[str, list[str]], limit: int | None, call: ModelCall) -> int:
-    """Return the most tokens that the reply of a call may have under a budget, with what its model thinks: its `limit`,
-    if it has one. The offline rules take 0.
+    """Return the most tokens that the reply of a call may have under a budget, with what its model
+    thinks: its `limit`, if it has one. The offline rules take 0.
     """
     if _model(models, call) in OFFLINE:
         return 0
@@ -96,8 +100,8 @@ def price_warnings(models: dict[str, list[str]], plan: Plan) -> tuple[str, ...]:
 
 
 def price_problems(models: dict[str, list[str]], plan: Plan) -> list[Problem]:
-    """Return what keeps a plan from being run within a budget of money: a model whose price is not known, be it one
-    that only takes over.
+    """Return what keeps a plan from being run within a budget of money: a model whose price is not
+    known, be it one that only takes over.
     """
     names: set[str] = set()
     for call in _model_calls(plan):
@@ -114,22 +118,27 @@ def price_problems(models: dict[str, list[str]], plan: Plan) -> list[Problem]:
 
 
 def disallowed_models(nodes: Iterable[Any], models: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return a problem for each call, its shape not yet known, that names a model which serves no role of the run.
-    What programs call is in their scripts: see `model_problems`.
+    """Return a problem for each call, its shape not yet known, that names a model which serves no
+    role of the run. What programs call is in their scripts: see `model_problems`.
     """
     allowed = _models_of(models)
     problems = []
     for place, work in _works(nodes):
         model = work.get("model")
         if isinstance(model, str) and model not in allowed:
-            message = f"{format_name(model)} is no model of this run ({format_names(allowed)}); leave `model` out"
+            message = (
+                f"{format_name(model)} is no model of this run ({format_names(allowed)}); leave "
+                "`model` out"
+            )
             problems.append(f"{place}.model: {message}")
     return problems
 
 
-async def model_problems(read: Read, nodes: Sequence[Any], models: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return a problem for each call of nodes that a model has written, those in scripts too, if the call may ask a
-    model which serves no role of the run.
+async def model_problems(
+    read: Read, nodes: Sequence[Any], models: Mapping[str, Sequence[str]]
+) -> list[str]:
+    """Return a problem for each call of nodes that a model has written, those in scripts too, if
+    the call may ask a model which serves no role of the run.
     """
     problems = disallowed_models(nodes, models)
     for place, work in _works(nodes):
@@ -150,7 +159,9 @@ def _models_of(models: Mapping[str, Sequence[str]]) -> list[str]:
 
 
 def _works(nodes: Iterable[Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield each call or program in nodes, with the place of its node, and in a chain with its place there."""
+    """Yield each call or program in nodes, with the place of its node, and in a
+    chain with its place there.
+    """
     for index, node in enumerate(nodes):
         if not isinstance(node, dict):
             continue

@@ -17,7 +17,9 @@ _LIMIT = timedelta(seconds=5)
 
 
 class NamespaceAttributes:
-    """Remembers the server's answer for a minute; new attributes serve the runs that start after that."""
+    """Remembers the server's answer for a minute; new attributes serve the runs
+    that start after that.
+    """
 
     def __init__(self) -> None:
         self._names: tuple[str, ...] = ()
@@ -27,8 +29,8 @@ class NamespaceAttributes:
     async def attributes(self, client: Client) -> tuple[str, ...]:
         """Return the attributes that runs in the client's namespace may set.
 
-        A server that does not say changes nothing: what is known holds on, at first nothing. A run must not fail, or
-        wait, for what only lists show.
+        A server that does not say changes nothing: what is known holds on, at first nothing. A run
+        must not fail, or wait, for what only lists show.
         """
         async with self._asking:
             if self._asked_at is None or time.monotonic() - self._asked_at > FRESH:
@@ -39,7 +41,9 @@ class NamespaceAttributes:
 
 
 async def attributes_in(client: Client) -> tuple[str, ...]:
-    """Return those of our attributes that the client's namespace has with the right type. Raises RPCError."""
+    """Return those of our attributes that the client's namespace has with the right
+    type. Raises RPCError.
+    """
     request = ListSearchAttributesRequest(namespace=client.namespace)
     answer = await client.operator_service.list_search_attributes(request, timeout=_LIMIT)
     return usable(answer.custom_attributes)

@@ -1,4 +1,6 @@
-"""Reads what a run has stored for a client: which, by the run's own word; where, by what the server has recorded."""
+"""Reads what a run has stored for a client: which, by the run's own word; where, by what
+the server has recorded.
+"""
 
 import base64
 import zlib
@@ -40,9 +42,9 @@ class OutputReader:
     library: ArtifactReader
 
     async def read(self, client: Client, call: OutputsCall) -> OutputsReply:
-        """Return the outputs that were asked for, as far as they fit into one reply. Only what the run itself has
-        stored is read, if it is a run of Sennit, and this worker's secrets are masked once more. Raises
-        StoreUnavailable, and RPCError if the run does not answer.
+        """Return the outputs that were asked for, as far as they fit into one reply. Only what the
+        run itself has stored is read, if it is a run of Sennit, and this worker's secrets are
+        masked once more. Raises StoreUnavailable, and RPCError if the run does not answer.
         """
         try:
             run_prefix = await run_prefix_of(client, call.workflow, call.run_id)
@@ -65,16 +67,20 @@ class OutputReader:
             whole, is_masked = found
             piece = whole[start : start + left]
             body = base64.b64encode(zlib.compress(piece)).decode()
-            parts.append(OutputPart(digest=digest_of(whole), size=len(whole), body=body, is_masked=is_masked))
+            parts.append(
+                OutputPart(digest=digest_of(whole), size=len(whole), body=body, is_masked=is_masked)
+            )
             left -= len(piece)
             if left <= 0 or start + len(piece) < len(whole):
                 break
             start = 0
         return OutputsReply(parts=tuple(parts))
 
-    async def _read(self, prefix: str, name: str, place: OutputPlace, path: str) -> tuple[bytes, bool] | NodeError:
-        """Return an output, or the part of it at `path`, as JSON, and whether a secret is masked in it; or why there is
-        none.
+    async def _read(
+        self, prefix: str, name: str, place: OutputPlace, path: str
+    ) -> tuple[bytes, bool] | NodeError:
+        """Return an output, or the part of it at `path`, as JSON, and whether a secret is masked in
+        it; or why there is none.
         """
         if place.error is not None:
             return place.error
@@ -120,14 +126,18 @@ async def _places(client: Client, call: OutputsCall) -> tuple[OutputPlace, ...]:
 
 
 async def run_prefix_of(client: Client, workflow: str, run_id: str = "") -> str:
-    """Return the part of the store that belongs to a run, as the server has recorded it: its first run id or, for a
-    sub-agent, what the run above it gave it, which must lie below that run's own. Nothing that the run says counts.
+    """Return the part of the store that belongs to a run, as the server has recorded it: its first
+    run id or, for a sub-agent, what the run above it gave it, which must lie below that run's own.
+    Nothing that the run says counts.
     """
     began = await _beginning(client, workflow, run_id)
     if began.workflow_type.name != "AgentRun":
         raise ForeignRun(f"it is no run, but a workflow of the type {began.workflow_type.name}")
     parent = began.parent_workflow_execution
-    if not parent.workflow_id or (await _beginning_above(client, parent)).workflow_type.name != "AgentRun":
+    if (
+        not parent.workflow_id
+        or (await _beginning_above(client, parent)).workflow_type.name != "AgentRun"
+    ):
         if not began.first_execution_run_id:
             raise ForeignRun("the server does not say which run it began with")
         return began.first_execution_run_id
@@ -141,16 +151,22 @@ async def run_prefix_of(client: Client, workflow: str, run_id: str = "") -> str:
     return prefix
 
 
-async def _beginning_above(client: Client, parent: WorkflowExecution) -> WorkflowExecutionStartedEventAttributes:
+async def _beginning_above(
+    client: Client, parent: WorkflowExecution
+) -> WorkflowExecutionStartedEventAttributes:
     try:
         return await _beginning(client, parent.workflow_id, parent.run_id)
     except RPCError as error:
         if error.status is not RPCStatusCode.NOT_FOUND:
             raise
-        raise ForeignRun(f"the server has forgotten {parent.workflow_id}, the run above it") from None
+        raise ForeignRun(
+            f"the server has forgotten {parent.workflow_id}, the run above it"
+        ) from None
 
 
-async def _beginning(client: Client, workflow: str, run_id: str) -> WorkflowExecutionStartedEventAttributes:
+async def _beginning(
+    client: Client, workflow: str, run_id: str
+) -> WorkflowExecutionStartedEventAttributes:
     request = GetWorkflowExecutionHistoryRequest(
         namespace=client.namespace,
         execution=WorkflowExecution(workflow_id=workflow, run_id=run_id),

@@ -10,8 +10,9 @@ _WRITES = 5
 
 
 def plan_forecast(plan: Plan, compiled: ExecutionPlan) -> str:
-    """Return a line on a checked plan: about how many tokens and dollars its models take, how long its critical path
-    is, and what may write. Maps count with the most items that they may have. Programs have quotes of their own.
+    """Return a line on a checked plan: about how many tokens and dollars its models take, how long
+    its critical path is, and what may write. Maps count with the most items that they may have.
+    Programs have quotes of their own.
     """
     tokens = forecast.tokens(plan.nodes)
     seconds = max((spec.rank for spec in compiled.specs), default=0)
@@ -29,7 +30,9 @@ def plan_forecast(plan: Plan, compiled: ExecutionPlan) -> str:
 
 
 def _cost(plan: Plan, compiled: ExecutionPlan) -> int | None:
-    """Return about how many micro-dollars the model calls cost; None if that of one is not known."""
+    """Return about how many micro-dollars the model calls cost; None if
+    that of one is not known.
+    """
     total = 0
     for node, spec in zip(plan.nodes, compiled.specs, strict=True):
         priced = _priced(node, spec)

@@ -64,14 +64,17 @@ class Planner:
     async def plan(
         self, run_prefix: str, call: PlanCall, attempts: Attempts, on_nodes: OnNodes | None = None
     ) -> PlanResult:
-        """Store the planner's draft, unchecked; what is wrong with its text comes beside it. If an earlier draft has
-        passed its check, as before a reset of the run, it is returned, and no model is asked.
+        """Store the planner's draft, unchecked; what is wrong with its text comes beside it.
+        If an earlier draft has passed its check, as before a reset of the run, it is returned,
+        and no model is asked.
 
-        While the planner writes, `on_nodes` is given batches of nodes as their lines are complete, in an order in which
-        each comes after those it refers to; none after a line that is wrong, and at most as many as a plan may have.
-        The draft that is returned is the authority. Raises ProviderError, BodyMissing, StoreUnavailable.
+        While the planner writes, `on_nodes` is given batches of nodes as their lines are complete,
+        in an order in which each comes after those it refers to; none after a line that is wrong,
+        and at most as many as a plan may have. The draft that is returned is the authority. Raises
+        ProviderError, BodyMissing, StoreUnavailable.
         """
-        # A draft with problems has not passed after all, with the facts of what had begun. A person may reject another.
+        # A draft with problems has not passed after all, with the facts of what had begun. A
+        # person may reject another.
         if not call.problems and not call.rejections:
             known = await self._known(run_prefix, call.run_context)
             if known is None:
@@ -121,7 +124,9 @@ class Planner:
                 on_text=writing.take,
             )
             names = run_context.models.get("planner") or OFFLINE
-            reply, told = await self._reply(request, names, attempts.number, run_prefix, run_context.history)
+            reply, told = await self._reply(
+                request, names, attempts.number, run_prefix, run_context.history
+            )
 
         # What the reply says as a plan.
         if isinstance(reply.output, dict):  # the rules give a plan, not text
@@ -133,7 +138,9 @@ class Planner:
                 goal = literal(planner.fill_goal(run_context.goal, material))
             models = set[str]().union(*run_context.models.values())
             plan, problems = await self._program(reply, goal, list(tools), sorted(models))
-            return await self._planned(run_prefix, reply, plan, problems=problems, warnings=told, **shown)
+            return await self._planned(
+                run_prefix, reply, plan, problems=problems, warnings=told, **shown
+            )
         reader = _read(reply, LineReader(tools, writes=writes))
         problems = _problems(reply, reader)
         if not problems:
@@ -141,28 +148,36 @@ class Planner:
             problems = await model_problems(self.read, nodes, run_context.models)
         notes = self.models.notes(run_context.models.get("planner", ()))
         warnings = (*reader.warnings[:MAX_PLAN_WARNINGS], *notes, *told)
-        return await self._planned(run_prefix, reply, reader.plan, problems=problems, warnings=warnings, **shown)
+        return await self._planned(
+            run_prefix, reply, reader.plan, problems=problems, warnings=warnings, **shown
+        )
 
     async def _reply(
         self, request: ModelRequest, names: Sequence[str], attempt: int, run_prefix: str, turns: str
     ) -> tuple[ModelReply, tuple[str, ...]]:
-        """Return the reply to a request with the turns before the run, and what people are told of it. A call that is
-        too long teaches how long the context is, and is made once more.
+        """Return the reply to a request with the turns before the run, and what people are told of
+        it. A call that is too long teaches how long the context is, and is made once more.
         """
         histories = Histories(self.models, self.library)
         known = self.models.context(names)
         history = await histories.before(request, names, run_prefix, turns)
         try:
-            reply = await self.models.complete(replace(request, history=history.turns), names, attempt)
+            reply = await self.models.complete(
+                replace(request, history=history.turns), names, attempt
+            )
         except ContextTooLong:
             if not turns or self.models.context(names) == known:
                 raise
             history = await histories.before(request, names, run_prefix, turns)
-            reply = await self.models.complete(replace(request, history=history.turns), names, attempt)
+            reply = await self.models.complete(
+                replace(request, history=history.turns), names, attempt
+            )
         return reply, (*history.warnings, *reply.warnings)
 
     async def _shown(self, run_prefix: str, wrote: str) -> dict[str, str]:
-        """Return the stored text of a reply without thoughts, and what people see of it if the plan fails."""
+        """Return the stored text of a reply without thoughts, and what people see
+        of it if the plan fails.
+        """
         said = without_thoughts(wrote)
         text = await self.store.put(run_prefix, encode(said))
         beginning = one_line(said.strip() or wrote, MAX_BEGINNING_CHARACTERS)
@@ -173,13 +188,21 @@ class Planner:
     ) -> tuple[dict[str, Any], list[str]]:
         """Return the plan of a planner's script, and what keeps it from being worth checking."""
         try:
-            plan, problems = await ask(self.read, "planned", reply.text, goal, tools, models, reply.stop)
+            plan, problems = await ask(
+                self.read, "planned", reply.text, goal, tools, models, reply.stop
+            )
         except Unreadable as error:
             return {"nodes": []}, [str(problem_of(error))]
         return plan, problems
 
     async def _planned(
-        self, run_prefix: str, reply: ModelReply, plan: dict[str, Any], *, problems: Sequence[str] = (), **fields: Any
+        self,
+        run_prefix: str,
+        reply: ModelReply,
+        plan: dict[str, Any],
+        *,
+        problems: Sequence[str] = (),
+        **fields: Any,
     ) -> PlanResult:
         shown = list(problems[:MAX_PROMPT_PROBLEMS])
         left_out = len(problems) - len(shown)
@@ -205,7 +228,9 @@ class Planner:
         return known
 
     async def _taken_over(self, run_prefix: str, call: PlanCall) -> PlanResult | None:
-        """Return the reply with which a run that this one forks has begun, with all of it stored here too."""
+        """Return the reply with which a run that this one forks has begun, with all
+        of it stored here too.
+        """
         for origin in call.origins:
             home = f"{run_prefix.rpartition('/')[0]}/{origin}"
             known = await self._known(home, call.run_context)
@@ -216,7 +241,9 @@ class Planner:
                 return known.model_copy(update={"usage": NO_USAGE})
         return None
 
-    async def _repair(self, run_prefix: str, call: PlanCall, run_context: RunContext) -> tuple[Message, ...]:
+    async def _repair(
+        self, run_prefix: str, call: PlanCall, run_context: RunContext
+    ) -> tuple[Message, ...]:
         if not call.problems and not call.rejections:
             return ()
         text = await self.library.value(run_prefix, call.text)
@@ -231,14 +258,17 @@ class Planner:
         return planner.repair_messages(text, (*call.problems, *unused), ids)
 
     async def _hints(self, run_prefix: str, call: PlanCall, run_context: RunContext) -> str:
-        """Return what earlier runs of this tenant teach about plans for this goal; "" if nothing is known."""
+        """Return what earlier runs of this tenant teach about plans for this goal;
+        "" if nothing is known.
+        """
         if self.learned is None:
             return ""
         namespace = run_prefix.rpartition("/")[0]
         known = await self.learned.hints(namespace, call.tenant)
         if not known.table.runs:
             return ""
-        if self.models.plan_format == "program":  # the plans are lines, and would lead to another form
+        # The plans are lines, and would lead to another form.
+        if self.models.plan_format == "program":
             return hints(known.table, run_context.catalogue, ())
         marks = await self.learned.marks(namespace)
         words = marks.words(run_context.goal, MAX_GOAL_WORDS)
@@ -247,7 +277,9 @@ class Planner:
     async def _unused_edges(
         self, run_prefix: str, call: PlanCall, run_context: RunContext, draft: Any
     ) -> tuple[str, ...]:
-        """Return warnings of edges in a draft that earlier runs have used for nothing: it is written again anyway."""
+        """Return warnings of edges in a draft that earlier runs have used for nothing: it
+        is written again anyway.
+        """
         if self.learned is None:
             return ()
         try:
@@ -264,7 +296,9 @@ class Planner:
 
 
 def _with_own(own: Sequence[str | None], system: str) -> str:
-    """Return a planner's system prompt below what settings and instructions say: how plans are written stays."""
+    """Return a planner's system prompt below what settings and instructions say: how
+    plans are written stays.
+    """
     return "\n\n".join([*filter(None, own), system])
 
 
@@ -279,12 +313,16 @@ def _facts(call: PlanCall, run_context: RunContext) -> list[str]:
     if run_context.attached:
         files = ", ".join(f"{media.name} ({media.kind})" for media in run_context.attached)
         facts.append(
-            f"Attached to the goal: {files}. A call of a model whose prompt has `$goal` in it is shown these files, "
+            f"Attached to the goal: {files}. A call of a model whose prompt has `$goal` in it is "
+            "shown these files, "
             "and so is the call that answers. You are not, and tools cannot read them."
         )
     if call.rejections:
         said = "; ".join(f'"{one_line(words)}"' for words in call.rejections)
-        facts.append(f"A person reads each plan before it runs. They have rejected earlier ones, and said: {said}.")
+        facts.append(
+            "A person reads each plan before it runs. They have rejected earlier ones, and said: "
+            f"{said}."
+        )
     if call.budget is not None:
         limits = call.budget.model_dump(mode="json", exclude_none=True)
         parts = [f"{name} {limit}" for name, limit in limits.items()]
@@ -306,13 +344,20 @@ def _problems(reply: ModelReply, reader: LineReader) -> list[str]:
     nodes, errors = reader.plan.get("nodes"), reader.errors
     if not errors and isinstance(nodes, list) and len(nodes) > MAX_PLANNED_NODES:
         more = "put alike calls into one `map`, and leave out what the goal does not need"
-        return [f"the plan has {len(nodes):,} nodes; at most {MAX_PLANNED_NODES} are planned for one goal: {more}"]
+        return [
+            (
+                f"the plan has {len(nodes):,} nodes; at most {MAX_PLANNED_NODES} are planned for "
+                f"one goal: {more}"
+            )
+        ]
     return errors
 
 
 @dataclass(slots=True)
 class _Writing:
-    """What people see while a planner writes: the last whole line of its plan, and how fast it writes."""
+    """What people see while a planner writes: the last whole line of its plan,
+    and how fast it writes.
+    """
 
     report: Callable[[str], None]
     stream: "_Stream"
@@ -334,8 +379,8 @@ class _Writing:
 
 @dataclass(slots=True)
 class _Stream:
-    """Nodes between the model that writes them and whoever may start them. Once some turn out to be none of the plan,
-    no more are started before the whole.
+    """Nodes between the model that writes them and whoever may start them. Once some turn out to be
+    none of the plan, no more are started before the whole.
     """
 
     reader: LineReader
@@ -355,7 +400,9 @@ class _Stream:
             self.arrived.set()
 
     async def send(self) -> None:
-        """Give away what is ready, as long as the block goes on; what comes meanwhile is the next batch."""
+        """Give away what is ready, as long as the block goes on; what comes
+        meanwhile is the next batch.
+        """
         while True:
             await self.arrived.wait()
             self.arrived.clear()
@@ -366,7 +413,9 @@ class _Stream:
 
 @asynccontextmanager
 async def _streaming(stream: _Stream) -> AsyncIterator[_Stream]:
-    """Give a stream whose nodes go to `on_nodes` at once; its failure ends nothing but the streaming."""
+    """Give a stream whose nodes go to `on_nodes` at once; its failure ends
+    nothing but the streaming.
+    """
     sender = asyncio.create_task(stream.send())
     try:
         yield stream
@@ -377,7 +426,11 @@ async def _streaming(stream: _Stream) -> AsyncIterator[_Stream]:
             error = sender.exception()
             if error is not None:
                 reason = f"{kind_of(error)}: {message_of(error)}"
-                log.warning("no further nodes start while the planner writes, but those of the whole plan: %s", reason)
+                log.warning(
+                    "no further nodes start while the planner writes, but those of the whole "
+                    "plan: %s",
+                    reason,
+                )
 
 
 @dataclass(slots=True)
@@ -395,16 +448,24 @@ class PlanStreamer:
 
     @property
     def has_begun(self) -> bool:
-        """Whether the run may have begun with a part of the plan, sent by this attempt or one before."""
+        """Whether the run may have begun with a part of the plan, sent by this
+        attempt or one before.
+        """
         return self._sent > 0 or self.attempt > 1
 
     async def add(self, nodes: list[dict[str, Any]]) -> None:
-        """Take further nodes as the planner has written them; send when more of the plan may start."""
+        """Take further nodes as the planner has written them; send when more
+        of the plan may start.
+        """
         run_context = self.call.run_context
         masked = mask(nodes)
-        page = await self.checker.begin(self.run_prefix, run_context, self._prefix, masked, self._plan)
+        page = await self.checker.begin(
+            self.run_prefix, run_context, self._prefix, masked, self._plan
+        )
         if page is not None:
             self._sent += 1
             self._plan = page.plan
-            draft = PlanDraft(run=self.call.run, attempt=self.attempt, sequence=self._sent, page=page)
+            draft = PlanDraft(
+                run=self.call.run, attempt=self.attempt, sequence=self._sent, page=page
+            )
             await self.send(draft)

@@ -23,7 +23,9 @@ class QueueWorkers:
         self._found: dict[str, tuple[float, int]] = {}
 
     async def counts(self, client: Client, queues: Iterable[str]) -> dict[str, int]:
-        """Return how many workers serve each queue that has several. No error if the server does not say."""
+        """Return how many workers serve each queue that has several. No error if
+        the server does not say.
+        """
         counts: dict[str, int] = {}
         for queue in dict.fromkeys(queues):
             count = await self._count(client, queue)

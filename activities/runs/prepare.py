@@ -48,17 +48,19 @@ class RunPreparer:
         *,
         may_trust: bool = False,
     ) -> PreparedRun:
-        """Store the run_context, with the approval that the run has and the digest of the turns before it, and check
-        the plan that it may bring. Whether its scripts `may` be trusted the worker says.
+        """Store the run_context, with the approval that the run has and the digest of the
+        turns before it, and check the plan that it may bring. Whether its scripts `may` be
+        trusted the worker says.
 
-        The models are chosen here, once, so that every worker calls the same. Raises DocsNotFound, BadMedia,
-        WorkspaceRefused, StoreUnavailable, ProviderError when a model must be chosen and cannot, and McpUnavailable for
-        a tool that may be there later.
+        The models are chosen here, once, so that every worker calls the same. Raises DocsNotFound,
+        BadMedia, WorkspaceRefused, StoreUnavailable, ProviderError when a model must be chosen and
+        cannot, and McpUnavailable for a tool that may be there later.
         """
         folder = self.documents.folder(call.request.docs, scheduled=call.scheduled)
         request = call.request
 
-        # The plan that the run brings, and its models. What is wrong with either is told when the context is stored.
+        # The plan that the run brings, and its models. What is wrong with either is told when
+        # the context is stored.
         rejected: CheckResult | None = None
         try:
             plan = await self._brought(run_prefix, request)
@@ -128,7 +130,9 @@ class RunPreparer:
         return PreparedRun(run_context=digest, checked=checked)
 
     async def _material(self, run_prefix: str, request: RunRequest) -> str:
-        """Return the digest of the material that a run is given, now among its own artifacts; "" without any."""
+        """Return the digest of the material that a run is given, now among its own
+        artifacts; "" without any.
+        """
         if not request.material:
             return ""
         return await self.library.adopt(run_prefix, request.material)
@@ -143,8 +147,8 @@ class RunPreparer:
         return price_to_add(set[str]().union(*models.values()))
 
     async def _brought(self, run_prefix: str, request: RunRequest) -> dict[str, Any] | None:
-        """Return the plan that a run brings, None if it has to be planned. Raises InvalidPlan for one that cannot be
-        unpacked.
+        """Return the plan that a run brings, None if it has to be planned. Raises InvalidPlan for
+        one that cannot be unpacked.
         """
         if request.draft:
             draft = await self.library.adopt(run_prefix, request.draft)
@@ -157,14 +161,18 @@ class RunPreparer:
     def _unseen(self, attached: Mapping[str, Media], models: Mapping[Any, Sequence[str]]) -> str:
         """Return why what is attached to a goal would be seen by nobody, "" if it will be."""
         if attached and self.models.plan_format == "program":
-            return "attachments: a planner that writes programs cannot pass them on; use `sennit run` with a program"
+            return (
+                "attachments: a planner that writes programs cannot pass them on; use `sennit "
+                "run` with a program"
+            )
         return unseen(attached, models)
 
     def _unknown_tools(self, call: PrepareCall, run_context: RunContext) -> str:
-        """Return what is wrong with the tools that a run is to use. Raises McpUnavailable for those that may come.
+        """Return what is wrong with the tools that a run is to use. Raises McpUnavailable
+        for those that may come.
 
-        The run of an item has all that the run above it had, and one of these may be away now. The check of its plan
-        names those that it needs.
+        The run of an item has all that the run above it had, and one of these may be away now. The
+        check of its plan names those that it needs.
         """
         if call.request.draft:
             return ""
@@ -200,7 +208,10 @@ def _unasked(call: PrepareCall) -> str:
     """Return why a run that nobody starts may not write without asking."""
     if not call.scheduled or call.request.approval != "never":
         return ""
-    return "approval: a scheduled run asks before it writes, because no person starts it; leave `never` out"
+    return (
+        "approval: a scheduled run asks before it writes, because no person starts it; leave "
+        "`never` out"
+    )
 
 
 def _wait_for_tools_of(plan: Any, call: PrepareCall, run_context: RunContext) -> None:
@@ -211,8 +222,8 @@ def _wait_for_tools_of(plan: Any, call: PrepareCall, run_context: RunContext) ->
 
 
 def _wait_for(absent: dict[str, str]) -> None:
-    """Raise McpUnavailable if tools are absent that may come. Not another attempt but the run decides whether it waits:
-    the worker asks the server again by itself.
+    """Raise McpUnavailable if tools are absent that may come. Not another attempt but the run
+    decides whether it waits: the worker asks the server again by itself.
     """
     for name, reason in absent.items():
         more = ""

@@ -1,4 +1,6 @@
-"""The quote of a program as a node of a run: with its arguments and the prices of the run's models."""
+"""The quote of a program as a node of a run: with its arguments and the
+prices of the run's models.
+"""
 
 import re
 from collections.abc import Mapping
@@ -12,15 +14,22 @@ from sennit.activities.storage.run_context import RunContext
 from sennit.workflows.messages.queues import PROVIDERS
 from sennit.workflows.plan.compile.execution_plan import Quoted
 from sennit.workflows.plan.language.nodes import ProgramNode
-from sennit.workflows.plan.language.references import BindError, parse_reference, references_in, resolve
+from sennit.workflows.plan.language.references import (
+    BindError,
+    parse_reference,
+    references_in,
+    resolve,
+)
 from sennit.workflows.plan.programs.vocabulary import ROLES
 
 _MODEL = re.compile(rf"\b(?:{'|'.join(PROVIDERS)}):[\w.:/-]+")
 
 
-async def quote_in_plan(read: Read, node: ProgramNode, run_context: RunContext, inputs: Mapping[str, Any]) -> Quoted:
-    """Return what a program without problems can cost. What other nodes give it is not known yet, nor what a script
-    costs that takes too much to be counted.
+async def quote_in_plan(
+    read: Read, node: ProgramNode, run_context: RunContext, inputs: Mapping[str, Any]
+) -> Quoted:
+    """Return what a program without problems can cost. What other nodes give it is not known yet,
+    nor what a script costs that takes too much to be counted.
     """
     effects = {tool["name"]: tool.get("effect", "") for tool in run_context.catalogue}
     arguments = {name: _known(value, inputs) for name, value in node.arguments.items()}
@@ -36,8 +45,8 @@ async def quote_in_plan(read: Read, node: ProgramNode, run_context: RunContext, 
 
 
 def _prices(script: str, run_context: RunContext) -> dict[str, tuple[int, int]]:
-    """Return the known prices of a program's calls: by the role, and by each model that the script may name. The
-    process that reads scripts can load none.
+    """Return the known prices of a program's calls: by the role, and by each model that the script
+    may name. The process that reads scripts can load none.
     """
     models: dict[str, str] = {}
     for role in ROLES:

@@ -26,14 +26,16 @@ from sennit.workflows.plan.quota import PlaceReply, PlaceRequest, QuotaLimits, Q
 
 EXAMPLE = "runs=20,tokens_a_day=5000000,cost_usd_a_day=100"
 _LIMITS = {"runs": "runs", "tokens_a_day": "tokens_a_day", "cost_usd_a_day": "cost_a_day"}
-"""What people call the limits of a quota, and what the quota does: it counts money in millionths of a dollar."""
+"""What people call the limits of a quota, and what the quota does: it counts money in
+millionths of a dollar.
+"""
 _LIMIT = timedelta(seconds=10)
 _MOST = 10**12
 
 
 def quota_limits(text: str) -> QuotaLimits:
-    """Return the quota from `runs=20,tokens_a_day=5000000,cost_usd_a_day=100`, each part optional. Raises ValueError
-    with a sentence about the part that is wrong.
+    """Return the quota from `runs=20,tokens_a_day=5000000,cost_usd_a_day=100`, each part optional.
+    Raises ValueError with a sentence about the part that is wrong.
     """
     values: dict[str, int] = {}
     for piece in text.split(","):
@@ -50,7 +52,9 @@ def quota_limits(text: str) -> QuotaLimits:
 
 
 def _amount(name: str, text: str) -> int:
-    """Return a whole number, or an amount of dollars as the scheduler counts it. Raises ValueError."""
+    """Return a whole number, or an amount of dollars as the scheduler counts
+    it. Raises ValueError.
+    """
     try:
         if name == "cost_usd_a_day":
             amount = micro_dollars(float(text))
@@ -59,13 +63,17 @@ def _amount(name: str, text: str) -> int:
     except (ValueError, OverflowError):
         raise ValueError(f"{name}: {text[:40]!r} is no number; write it like {EXAMPLE}") from None
     if not 1 <= amount <= _MOST:
-        raise ValueError(f"{name}: {text[:40]} is not between 1 and {_MOST:,}; write it like {EXAMPLE}")
+        raise ValueError(
+            f"{name}: {text[:40]} is not between 1 and {_MOST:,}; write it like {EXAMPLE}"
+        )
     return amount
 
 
 @dataclass(frozen=True, slots=True)
 class QuotaRule:
-    """The quota of this worker's namespace, as its operator has set it. The workflow `RunQuota` keeps it."""
+    """The quota of this worker's namespace, as its operator has set it. The
+    workflow `RunQuota` keeps it.
+    """
 
     limits: QuotaLimits = field(default_factory=QuotaLimits)
 
@@ -75,8 +83,8 @@ class QuotaRule:
         return self.limits != QuotaLimits()
 
     def ceilings(self, budget: Limits | None, ceilings: Limits | None) -> Limits | None:
-        """Return what a person may raise the limits of a run to at most. The quota has reserved what the budget lets
-        the run spend, so a limit that the quota counts stays as it is.
+        """Return what a person may raise the limits of a run to at most. The quota has reserved
+        what the budget lets the run spend, so a limit that the quota counts stays as it is.
         """
         if budget is None:
             return ceilings
@@ -96,7 +104,9 @@ class QuotaRule:
         return Limits.model_construct(**limits)
 
     async def take(self, client: Client, call: PlaceCall) -> PlaceReply:
-        """Ask for the place of a run. Safe to repeat. Raises RPCError, or an error of updates, if nobody answers."""
+        """Ask for the place of a run. Safe to repeat. Raises RPCError, or an error of
+        updates, if nobody answers.
+        """
         start: WithStartWorkflowOperation[Any, None] = WithStartWorkflowOperation(
             QUOTA_TYPE,
             QuotaState(),
@@ -104,17 +114,25 @@ class QuotaRule:
             task_queue=WORKFLOW,
             id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
             id_reuse_policy=WorkflowIDReusePolicy.ALLOW_DUPLICATE,
-            static_summary="the quota of this namespace: which runs go on, and what they spend in a day",
+            static_summary=(
+                "the quota of this namespace: which runs go on, and what they spend in a day"
+            ),
         )
         asked = PlaceAsked(request=_request_of(call), limits=self.limits)
         reply: PlaceReply = await client.execute_update_with_start_workflow(
-            ASK_UPDATE, asked, start_workflow_operation=start, result_type=PlaceReply, rpc_timeout=_LIMIT
+            ASK_UPDATE,
+            asked,
+            start_workflow_operation=start,
+            result_type=PlaceReply,
+            rpc_timeout=_LIMIT,
         )
         return reply
 
 
 async def ended_runs(client: Client, call: QuotaRuns) -> EndedRuns:
-    """Return those of some runs that are over. One of which the server does not say counts as going on."""
+    """Return those of some runs that are over. One of which the server does not
+    say counts as going on.
+    """
     looks = asyncio.Semaphore(MAX_RUN_LOOKS)
 
     async def look(first_run: str, run: str) -> bool:
@@ -130,7 +148,9 @@ async def ended_runs(client: Client, call: QuotaRuns) -> EndedRuns:
 
 
 async def _is_over(client: Client, run: str, first_run: str) -> bool:
-    """Whether the chain of runs that began with `first_run` has ended, or another one has its id now."""
+    """Whether the chain of runs that began with `first_run` has ended, or
+    another one has its id now.
+    """
     try:
         found = await client.get_workflow_handle(run).describe(rpc_timeout=_LIMIT)
     except RPCError as error:
@@ -138,7 +158,10 @@ async def _is_over(client: Client, run: str, first_run: str) -> bool:
     latest = found.raw_description.workflow_execution_info.first_run_id
     if latest and latest != first_run:
         return True
-    return found.status not in (WorkflowExecutionStatus.RUNNING, WorkflowExecutionStatus.CONTINUED_AS_NEW)
+    return found.status not in (
+        WorkflowExecutionStatus.RUNNING,
+        WorkflowExecutionStatus.CONTINUED_AS_NEW,
+    )
 
 
 def _request_of(call: PlaceCall) -> PlaceRequest:

@@ -1,8 +1,10 @@
-"""Plays on a run from where it stands, with the run's own scheduler, as far as the recorded ends of calls reach.
+"""Plays on a run from where it stands, with the run's own scheduler, as far as the
+recorded ends of calls reach.
 
-Programs are advanced as the run advances them. A call is never made: its end is looked up in the run, or in one that it
-forks, and without a record the call stays open. So the play is what the run does until it has to make a call.
-The store of the `runner` is a scratch store: nothing that is claimed or kept here lasts.
+Programs are advanced as the run advances them. A call is never made: its end is looked up in the
+run, or in one that it forks, and without a record the call stays open. So the play is what the run
+does until it has to make a call. The store of the `runner` is a scratch store: nothing that is
+claimed or kept here lasts.
 """
 
 import asyncio
@@ -11,7 +13,13 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from sennit.activities.limits import MAX_LOOK_UP_SECONDS
-from sennit.activities.nodes.error_mapping import CallFailed, OutputRefused, ProgramFailed, failure, message_of
+from sennit.activities.nodes.error_mapping import (
+    CallFailed,
+    OutputRefused,
+    ProgramFailed,
+    failure,
+    message_of,
+)
 from sennit.activities.nodes.runner import NodeRunner
 from sennit.activities.nodes.server_time import millis_now
 from sennit.activities.storage.artifacts import BodyMissing
@@ -46,8 +54,8 @@ _NOT_RECORDED = (ToolError, BindError, BodyMissing, ConditionError, FactTooLarge
 
 @dataclass(frozen=True, slots=True)
 class RunPlace:
-    """Where a run keeps what it stores, and what its activities are told: its plan, the epoch of that, and the runs
-    that it forks.
+    """Where a run keeps what it stores, and what its activities are told: its plan, the epoch of
+    that, and the runs that it forks.
     """
 
     namespace: str
@@ -71,9 +79,10 @@ class _Begun(NamedTuple):
 
 
 class Rehearsal:
-    """A run that is played on. `called` are the calls that its scripts have made, in order, and `started` what the
-    scheduler would have called by now. Of these, `found` has the ends that are recorded, and `unknown` and `in_flight`
-    are writes of which nobody knows, or not yet, whether they were made.
+    """A run that is played on. `called` are the calls that its scripts have made, in order, and
+    `started` what the scheduler would have called by now. Of these, `found` has the ends that
+    are recorded, and `unknown` and `in_flight` are writes of which nobody knows, or not yet,
+    whether they were made.
     """
 
     def __init__(self, state: RunState, runner: NodeRunner, place: RunPlace) -> None:
@@ -93,8 +102,8 @@ class Rehearsal:
     async def play(self, event: Event) -> None:
         """Take an event, and go on until nothing more is recorded.
 
-        All ends that are recorded are told before a script goes on, as in a run that knows them already. Raises
-        InterpreterCrashed, BodyMissing, StoreUnavailable, ScratchFull.
+        All ends that are recorded are told before a script goes on, as in a run that knows them
+        already. Raises InterpreterCrashed, BodyMissing, StoreUnavailable, ScratchFull.
         """
         self._take(event)
         while self._calls or self._advances:
@@ -124,7 +133,9 @@ class Rehearsal:
                 self.started[unit] = None
 
     async def _look_up(self, begun: _Begun) -> None:
-        """Have a call end if its end is recorded. One that a person confirms first stays open all the same."""
+        """Have a call end if its end is recorded. One that a person confirms first
+        stays open all the same.
+        """
         unit = begun.unit
         spec = self.state.spec_of(unit)
         if not self._is_wanted(begun):
@@ -148,9 +159,13 @@ class Rehearsal:
             self._take(ended)
 
     async def _recorded_end(self, call: NodeCall) -> NodeReply | None:
-        """Return the recorded end of a call. Raises TimeoutError for a write that may still be under way."""
+        """Return the recorded end of a call. Raises TimeoutError for a write that
+        may still be under way.
+        """
         async with asyncio.timeout(MAX_LOOK_UP_SECONDS):
-            return await self._runner.recorded_end(call, call.nodes[0], call.refs, run_prefix=self.place.prefix)
+            return await self._runner.recorded_end(
+                call, call.nodes[0], call.refs, run_prefix=self.place.prefix
+            )
 
     async def _advance(self, begun: _Begun) -> None:
         """Make an advance of a program, unless what its script waits for is still open."""
@@ -166,7 +181,9 @@ class Rehearsal:
         repeats = state.sessions[unit].may_take_over
         call = call.model_copy(update={"repeats": repeats, "left": self._left})
         try:
-            reply = await self._runner.advance_alone(call, call.nodes[0], call.refs, run_prefix=self.place.prefix)
+            reply = await self._runner.advance_alone(
+                call, call.nodes[0], call.refs, run_prefix=self.place.prefix
+            )
         except _OF_SCRIPT as error:
             outcome = failed_outcome(failure(error, final=True))
             self._take(NodeEnded(unit, begun.generation, outcome))
@@ -209,8 +226,8 @@ class Rehearsal:
 
 
 def _lift_limits(state: RunState) -> dict[str, int]:
-    """Have nothing hold a call back but what it waits for, and return what the budget has left: a call that is taken
-    over costs nothing and holds no lock, and the others are not made.
+    """Have nothing hold a call back but what it waits for, and return what the budget has left: a
+    call that is taken over costs nothing and holds no lock, and the others are not made.
     """
     budget = state.budget
     left: dict[str, int] = {}

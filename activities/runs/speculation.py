@@ -33,11 +33,13 @@ class SpeculationRule:
     library: ArtifactReader
     choice: SpeculateChoice = "asked"
 
-    async def of(self, run_prefix: str, request: RunRequest, run_context: str) -> Speculation | None:
+    async def of(
+        self, run_prefix: str, request: RunRequest, run_context: str
+    ) -> Speculation | None:
         """Return what a run may call early; None if it may call nothing.
 
-        A fork takes over what its origin has called, and a sub-agent knows nothing of the writes beside it: neither
-        speculates. Raises BodyMissing, StoreUnavailable.
+        A fork takes over what its origin has called, and a sub-agent knows nothing of the writes
+        beside it: neither speculates. Raises BodyMissing, StoreUnavailable.
         """
         is_asked = request.speculate == "on"
         is_allowed = self.choice == "on" or (self.choice == "asked" and is_asked)
@@ -75,8 +77,9 @@ class _Pattern(NamedTuple):
 
 
 def early_tools_of(table: PatternTable, catalogue: Sequence[Mapping[str, Any]]) -> list[EarlyTool]:
-    """Return the tools whose calls are worth making while the reply that asks for them still comes: those that only
-    read, but for the ones of which it is known that they are fast. The slowest come first.
+    """Return the tools whose calls are worth making while the reply that asks for them still
+    comes: those that only read, but for the ones of which it is known that they are fast.
+    The slowest come first.
     """
     keys = keys_of(catalogue)
     tools: list[EarlyTool] = []
@@ -94,10 +97,12 @@ def early_tools_of(table: PatternTable, catalogue: Sequence[Mapping[str, Any]]) 
 def followers_of(
     table: PatternTable, catalogue: Sequence[Mapping[str, Any]], least: int
 ) -> tuple[list[Follower], list[str]]:
-    """Return the calls that usually follow others, the most probable first, and how their arguments are made.
+    """Return the calls that usually follow others, the most probable first, and how
+    their arguments are made.
 
-    Only tools that read count, with the schemas that they have now, of which at least so many first calls are known. A
-    mapping that cannot be bound again, as where a model has written a text, is left out.
+    Only tools that read count, with the schemas that they have now, of which at least so
+    many first calls are known. A mapping that cannot be bound again, as where a model has
+    written a text, is left out.
     """
     tools = {str(entry["name"]): entry for entry in catalogue}
     keys = keys_of(catalogue)
@@ -124,12 +129,16 @@ def followers_of(
 
 
 def _by_probability(pattern: _Pattern) -> tuple[float, str, str, str]:
-    """Return the key that sorts the most probable pattern first, and equally probable ones by their texts."""
+    """Return the key that sorts the most probable pattern first, and equally
+    probable ones by their texts.
+    """
     return -pattern.probability, pattern.first, pattern.second, pattern.mapping
 
 
 def _likely(row: PairRow, first: ToolRow) -> Iterator[tuple[str, float]]:
-    """Yield the mappings of a pair with the share of the first calls that were followed so, as far as it is enough."""
+    """Yield the mappings of a pair with the share of the first calls that were followed so,
+    as far as it is enough.
+    """
     for mapping, count in row.mappings.items():
         probability = min(1.0, count / first.calls)
         if probability >= THRESHOLD and parse_mapping(mapping) is not None:

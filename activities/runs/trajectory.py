@@ -41,7 +41,9 @@ class RunNoter:
     keeps_values: bool = False
 
     async def note(self, run_prefix: str, call: NoteCall) -> Noted:
-        """Note a run. Safe to repeat. Raises StoreUnavailable; a run whose artifacts are gone is not noted."""
+        """Note a run. Safe to repeat. Raises StoreUnavailable; a run whose artifacts
+        are gone is not noted.
+        """
         namespace = run_prefix.rpartition("/")[0]
         marks = await self.learned.marks(namespace)
         try:
@@ -61,9 +63,13 @@ class RunNoter:
 
 
 class _NotedRun:
-    """A run with all that tells of its calls: where each is written, and what they have returned, if values count."""
+    """A run with all that tells of its calls: where each is written, and what they have
+    returned, if values count.
+    """
 
-    def __init__(self, call: NoteCall, context: RunContext, plans: Mapping[str, StoredPlan]) -> None:
+    def __init__(
+        self, call: NoteCall, context: RunContext, plans: Mapping[str, StoredPlan]
+    ) -> None:
         self._call = call
         self._context = context
         self._plans = plans
@@ -92,7 +98,9 @@ class _NotedRun:
         return self._plans[call.plan or self._call.plan]
 
     def _node_of(self, call: CallEnded) -> Node:
-        """Return the node that has made a call: of an item of a map, as if its part of `do` were all of it."""
+        """Return the node that has made a call: of an item of a map, as if its part
+        of `do` were all of it.
+        """
         unit = parse_unit(call.node)
         node = self._plan_of(call).node(unit.id)
         if isinstance(node, MapNode) and unit.item is not None:
@@ -115,8 +123,8 @@ class _NotedRun:
         return None
 
     async def read_values(self, library: ArtifactReader, run_prefix: str) -> None:
-        """Read outputs, in the order of the calls, as far as values are compared; and the arguments of those calls that
-        have only values.
+        """Read outputs, in the order of the calls, as far as values are compared; and the arguments
+        of those calls that have only values.
         """
         names: dict[str, Any] = {}
         room = MAX_NOTED_OUTPUT_BYTES
@@ -135,7 +143,9 @@ class _NotedRun:
                 names[call.node] = value
                 room -= stored
 
-    async def _sized(self, library: ArtifactReader, run_prefix: str, reference: str) -> tuple[int, Any]:
+    async def _sized(
+        self, library: ArtifactReader, run_prefix: str, reference: str
+    ) -> tuple[int, Any]:
         """Return how many bytes are stored of a value, and the value; None for one that is gone."""
         try:
             return await library.sized(run_prefix, reference)
@@ -143,7 +153,9 @@ class _NotedRun:
             return 0, None
 
     async def trajectory(self, marks: Marks) -> Trajectory:
-        """Return what is kept of the run in any case: no value of it. Other activities go on meanwhile."""
+        """Return what is kept of the run in any case: no value of it. Other
+        activities go on meanwhile.
+        """
         plan = self._plans[self._call.plan]
         tracer = SourceTracer(self.calls, plan, marks)
         noted = []
@@ -179,7 +191,8 @@ class _NotedRun:
             of_role = self._context.models.get(name) or [""]
             model = work.model or of_role[0]
 
-        # A call that a program has made has only values; one of the plan says itself where they come from.
+        # A call that a program has made has only values; one of the plan says
+        # itself where they come from.
         if call.is_made and isinstance(work, ToolCall):
             traced = tracer.of_made(number, self.arguments.get(number))
         else:
@@ -203,10 +216,11 @@ class _NotedRun:
         )
 
     def conversation(self, run: Trajectory) -> bytes | None:
-        """Return the run as one conversation in the form that chat models are trained with, without the secrets of this
-        worker; None if it is too long to be kept.
+        """Return the run as one conversation in the form that chat models are trained with, without
+        the secrets of this worker; None if it is too long to be kept.
 
-        Calls that waited for nothing of each other stand in one turn. `dependencies` are those of each call.
+        Calls that waited for nothing of each other stand in one turn. `dependencies`
+        are those of each call.
         """
         goal = {"role": "user", "content": mask(self._context.goal)}
         messages: list[dict[str, Any]] = [goal]
@@ -264,14 +278,18 @@ class _NotedRun:
 
 
 def _written(work: Any) -> Any:
-    """Return what a call is given, as the plan has it: the arguments of a tool, the prompt of a model."""
+    """Return what a call is given, as the plan has it: the arguments of a tool,
+    the prompt of a model.
+    """
     if isinstance(work, ToolCall):
         return work.args
     return getattr(work, "prompt", "")
 
 
 def _bound(written: Any, values: Mapping[str, Any]) -> Any:
-    """Return arguments with what their references mean; as they are written, if one means nothing here."""
+    """Return arguments with what their references mean; as they are written, if
+    one means nothing here.
+    """
     try:
         return bind(written, values.__getitem__)
     except (BindError, KeyError):
@@ -279,7 +297,9 @@ def _bound(written: Any, values: Mapping[str, Any]) -> Any:
 
 
 def _text(value: Any) -> str:
-    """Return an output as people and models read it, without secrets, and cut where it is too long to be kept."""
+    """Return an output as people and models read it, without secrets, and cut where it
+    is too long to be kept.
+    """
     text = as_text(mask(value))
     if len(text) <= MAX_NOTED_CHARACTERS:
         return text
@@ -287,12 +307,18 @@ def _text(value: Any) -> str:
 
 
 def _function(entry: Mapping[str, Any]) -> dict[str, Any]:
-    parts = {"name": entry["name"], "description": entry.get("description", ""), "parameters": entry.get("schema")}
+    parts = {
+        "name": entry["name"],
+        "description": entry.get("description", ""),
+        "parameters": entry.get("schema"),
+    }
     return {"type": "function", "function": parts}
 
 
 def _layers(calls: Sequence[NotedCall]) -> list[list[int]]:
-    """Return the numbers of calls in layers: each call stands behind all that it was given something of."""
+    """Return the numbers of calls in layers: each call stands behind all that it
+    was given something of.
+    """
     depth: list[int] = []
     layers: list[list[int]] = []
     for number, call in enumerate(calls):

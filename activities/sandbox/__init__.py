@@ -1,4 +1,6 @@
-"""Runs untrusted code: no network, no secrets, one private folder, every resource bounded, nothing left afterwards."""
+"""Runs untrusted code: no network, no secrets, one private folder, every resource bounded,
+nothing left afterwards.
+"""
 
 from typing import Literal
 

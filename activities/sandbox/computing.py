@@ -1,7 +1,9 @@
-"""Processes that compute: each reads the requests of one pipe, writes answers to another one, and can do nothing else.
+"""Processes that compute: each reads the requests of one pipe, writes answers to another one,
+and can do nothing else.
 
-They are copies of a parent that has loaded all of their code, so one starts in some milliseconds. The worker believes
-nothing that a process writes: an answer is one line of bounded length that comes in time and when it was asked for.
+They are copies of a parent that has loaded all of their code, so one starts in some milliseconds.
+The worker believes nothing that a process writes: an answer is one line of bounded length that
+comes in time and when it was asked for.
 """
 
 import json
@@ -25,7 +27,9 @@ from sennit.activities.sandbox.confinement import Confinement, find_confinement
 from sennit.activities.sandbox.reaper import ROOT
 
 _MODULE: Final = "sennit.activities.sandbox.computing_parent"
-_MAIN: Final = f"import sys; sys.path.insert(0, sys.argv.pop(1)); from {_MODULE} import main; main()"
+_MAIN: Final = (
+    f"import sys; sys.path.insert(0, sys.argv.pop(1)); from {_MODULE} import main; main()"
+)
 _CHUNK: Final = 1 << 20
 _MAX_WORDS_BYTES: Final = 1_000
 """Of what a process says when it cannot start, and of an exit status."""
@@ -52,12 +56,14 @@ class NoAnswer(Exception):
 
 
 class ProcessEnded(NoAnswer):
-    """A process ended before it had answered. `status` is its exit code, the negative number of a signal, or None if
-    its parent has ended, too.
+    """A process ended before it had answered. `status` is its exit code, the negative number of a
+    signal, or None if its parent has ended, too.
     """
 
     def __init__(self, status: int | None) -> None:
-        super().__init__(f"the process has ended with {status}" if status is not None else "its parent has ended")
+        super().__init__(
+            f"the process has ended with {status}" if status is not None else "its parent has ended"
+        )
         self.status = status
 
 
@@ -70,13 +76,14 @@ class OutOfTime(NoAnswer):
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """What processes compute: `module` has `prepare()`, which loads all that it will need, and `answer(request)`, which
-    returns one line of JSON; or `serve(lines)`, which reads and writes lines itself, for `exchange`.
+    """What processes compute: `module` has `prepare()`, which loads all that it will need, and
+    `answer(request)`, which returns one line of JSON; or `serve(lines)`, which reads and writes
+    lines itself, for `exchange`.
 
-    `memory` is address space in bytes, and `is_beside_code` says that what the parent has loaded comes on top.
-    `seconds` is the processor time that each request has, or with `serve` a process. `answer_bytes` is the longest line
-    of an answer. `has_fixed_addresses` says that code lies at the same addresses in all processes, where the kernel
-    allows it.
+    `memory` is address space in bytes, and `is_beside_code` says that what the parent has loaded
+    comes on top. `seconds` is the processor time that each request has, or with `serve` a process.
+    `answer_bytes` is the longest line of an answer. `has_fixed_addresses` says that code lies at
+    the same addresses in all processes, where the kernel allows it.
     """
 
     module: str
@@ -88,12 +95,15 @@ class Service:
 
 
 class ComputingParent:
-    """The parent of the processes of one service. It is started by the first one, and again when it has ended.
+    """The parent of the processes of one service. It is started by the first one, and
+    again when it has ended.
 
     Nothing of it outlives this process, however that ends. Threads may share it.
     """
 
-    def __init__(self, service: Service, confinement: Callable[[], Confinement] = find_confinement) -> None:
+    def __init__(
+        self, service: Service, confinement: Callable[[], Confinement] = find_confinement
+    ) -> None:
         self.service = service
         self.confinement = confinement
         self._lock = Lock()
@@ -101,7 +111,9 @@ class ComputingParent:
         self._channel: socket.socket | None = None
 
     def copy(self) -> "ComputingProcess":
-        """Return a new process that waits for requests. Not to be called in an event loop. Raises NoAnswer."""
+        """Return a new process that waits for requests. Not to be called in an event
+        loop. Raises NoAnswer.
+        """
         requests, to_send, to_receive, answers, to_wait, status = _pipes()
         copy = ComputingProcess(self.service.answer_bytes, to_send, to_receive, to_wait)
         try:
@@ -134,7 +146,9 @@ class ComputingParent:
         try:
             socket.send_fds(self._channel, [COPY], descriptors)
         except OSError as error:
-            raise NoAnswer(f"the parent of processes that compute does not start: {error}") from error
+            raise NoAnswer(
+                f"the parent of processes that compute does not start: {error}"
+            ) from error
 
     def _start(self) -> None:
         found = self.confinement()
@@ -150,7 +164,9 @@ class ComputingParent:
         try:
             process, ours = _started([ROOT, json.dumps(policy), json.dumps(service)])
         except OSError as error:
-            raise NoAnswer(f"the parent of processes that compute does not start: {error}") from error
+            raise NoAnswer(
+                f"the parent of processes that compute does not start: {error}"
+            ) from error
         self._process, self._channel = process, ours
         weakref.finalize(self, _end, process, ours)
         ours.settimeout(_START_SECONDS)
@@ -175,7 +191,9 @@ class ComputingProcess:
         self.is_spent = False
         """Whether it has taken much of its time or memory, as it says: then it is let go."""
         self.number: int | None = None
-        """Its process id, as this machine's /proc has it: to look at what it takes, and for nothing else."""
+        """Its process id, as this machine's /proc has it: to look at what it
+        takes, and for nothing else.
+        """
         self.written = 0
         """The bytes of all lines that it has written."""
         self._answer_bytes = answer_bytes
@@ -197,8 +215,8 @@ class ComputingProcess:
         return self
 
     def ask(self, request: bytes, seconds: float) -> Any:
-        """Return the answer to a request, which is one line of JSON without the break. Raises NoAnswer if there is none
-        in `seconds`, and ProcessEnded. Then the process has been killed.
+        """Return the answer to a request, which is one line of JSON without the break. Raises
+        NoAnswer if there is none in `seconds`, and ProcessEnded. Then the process has been killed.
         """
         line = self._line(request + b"\n", _until(seconds), self._answer_bytes)
         answer = None
@@ -214,9 +232,9 @@ class ComputingProcess:
     def exchange(self, message: bytes, seconds: float, patience: float) -> Any:
         """Send a line of JSON, without the break, and return the JSON of the line that follows.
 
-        Raises OutOfTime if the process computes for `seconds` without an answer, NoAnswer if there is none for other
-        reasons, also in `patience` seconds of a machine that is busy, and ProcessEnded. Then the process has been
-        killed.
+        Raises OutOfTime if the process computes for `seconds` without an answer, NoAnswer if there
+        is none for other reasons, also in `patience` seconds of a machine that is busy, and
+        ProcessEnded. Then the process has been killed.
         """
         time_left = _ProcessorTime(self.number, seconds, patience).left
         line = self._line(message + b"\n", time_left, self._answer_bytes)
@@ -228,12 +246,15 @@ class ComputingProcess:
 
     @property
     def lives(self) -> bool:
-        """Whether the process has not ended, as far as its parent has told by now, and neither has its parent."""
+        """Whether the process has not ended, as far as its parent has told by now, and
+        neither has its parent.
+        """
         if not self._close.alive:
             return False
         waiting = select.poll()
         waiting.register(self._status, select.POLLIN)
-        # Its parent writes to this pipe when the process has ended. The pipe is closed when the parent has.
+        # Its parent writes to this pipe when the process has ended. The pipe is
+        # closed when the parent has.
         return not waiting.poll(0)
 
     def end(self) -> None:
@@ -272,7 +293,9 @@ class ComputingProcess:
                 # A line that comes before the request was read is no answer to it.
                 line, separator, rest = received.partition(b"\n")
                 if len(line) > most or rest or (separator and unsent):
-                    raise NoAnswer("the process has written more than one answer, or too long a one")
+                    raise NoAnswer(
+                        "the process has written more than one answer, or too long a one"
+                    )
                 if separator:
                     self.written += len(line)
                     return bytes(line)
@@ -286,8 +309,8 @@ class ComputingProcess:
             return unsent[len(unsent) :]
 
     def _exit_status(self, time_left: TimeLeft) -> int | None:
-        """Return how the process ended, None if its parent has ended, too. One that lives on and has closed its pipe of
-        answers is waited for as long as there is time. Raises NoAnswer.
+        """Return how the process ended, None if its parent has ended, too. One that lives on and
+        has closed its pipe of answers is waited for as long as there is time. Raises NoAnswer.
         """
         waiting = select.poll()
         waiting.register(self._status, select.POLLIN)
@@ -297,8 +320,8 @@ class ComputingProcess:
 
 
 def _pipes() -> tuple[int, ...]:
-    """Return three pipes, of each the end to read and then the end to write. Raises NoAnswer, and leaves none open, if
-    this process may not have so many descriptors.
+    """Return three pipes, of each the end to read and then the end to write. Raises NoAnswer, and
+    leaves none open, if this process may not have so many descriptors.
     """
     made = list[int]()
     try:
@@ -311,7 +334,9 @@ def _pipes() -> tuple[int, ...]:
 
 
 def _started(arguments: list[str]) -> tuple[subprocess.Popen[bytes], socket.socket]:
-    """Start a parent; return it with this end of its socket. Raises OSError, and leaves no socket open."""
+    """Start a parent; return it with this end of its socket. Raises OSError, and
+    leaves no socket open.
+    """
     ours, theirs = socket.socketpair()
     with theirs:
         try:
@@ -320,7 +345,8 @@ def _started(arguments: list[str]) -> tuple[subprocess.Popen[bytes], socket.sock
                 stdin=theirs.fileno(),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
-                # With one seed for hashes, sets of texts have one order in all copies, on all workers.
+                # With one seed for hashes, sets of texts have one order in all
+                # copies, on all workers.
                 env={"LANG": "C.UTF-8", "PYTHONHASHSEED": "0", "TZ": "UTC"},
                 start_new_session=True,
             )
@@ -331,8 +357,8 @@ def _started(arguments: list[str]) -> tuple[subprocess.Popen[bytes], socket.sock
 
 
 def _parent_policy(found: Confinement, memory: int) -> dict[str, Any]:
-    """Return what holds a parent, which makes processes and keeps one descriptor of each. They confine themselves
-    further: a copy can make no process and open no file.
+    """Return what holds a parent, which makes processes and keeps one descriptor of each. They
+    confine themselves further: a copy can make no process and open no file.
     """
     policy = found.policy(memory)
     limits = dict(policy["limits"])
@@ -352,9 +378,11 @@ def _until(seconds: float) -> TimeLeft:
 
 
 class _ProcessorTime:
-    """How much time a process has left that may compute for `seconds`, and keep others waiting for `patience`.
+    """How much time a process has left that may compute for `seconds`, and keep others
+    waiting for `patience`.
 
-    A machine that is busy gives a process little time: then the clock says nothing about what it computes.
+    A machine that is busy gives a process little time: then the clock says nothing
+    about what it computes.
     """
 
     def __init__(self, process: int | None, seconds: float, patience: float) -> None:
@@ -384,7 +412,9 @@ class _ProcessorTime:
         return min(by_clock, max(self._seconds - used, _LEAST_WAIT))
 
     def _used(self) -> float | None:
-        """Return the processor time that the process has used, None if that is not to be seen here."""
+        """Return the processor time that the process has used, None if that
+        is not to be seen here.
+        """
         try:
             fields = Path(f"/proc/{self._process}/stat").read_bytes().rpartition(b")")[2].split()
         except OSError:
@@ -404,13 +434,17 @@ def _ready(waiting: select.poll, time_left: TimeLeft) -> set[int]:
 
 
 def _close(*descriptors: int) -> None:
-    """Close this side of the pipes: the parent kills the process as soon as nobody waits for its status."""
+    """Close this side of the pipes: the parent kills the process as soon as
+    nobody waits for its status.
+    """
     for descriptor in descriptors:
         os.close(descriptor)
 
 
 def _end(process: subprocess.Popen[bytes], channel: socket.socket) -> None:
-    """Close the socket: the parent then kills its processes and ends. It is killed if it does not."""
+    """Close the socket: the parent then kills its processes and ends. It is
+    killed if it does not.
+    """
     channel.close()
     try:
         process.wait(_END_SECONDS)

@@ -1,13 +1,15 @@
-"""The process that computing processes begin as copies of. Arguments: ROOT, then POLICY_JSON and SERVICE_JSON.
+"""The process that computing processes begin as copies of. Arguments: ROOT, then
+POLICY_JSON and SERVICE_JSON.
 
-It imports the service's module, gives up what the policy denies, and then runs no text from outside. A byte on the
-socket that is its stdin asks for a copy, and brings three descriptors: the pipe of requests, the pipe of answers, and
-one on which the exit status of the copy is written when it has ended. When the other end of that one is closed, or this
-process ends, the copy is killed.
+It imports the service's module, gives up what the policy denies, and then runs no text from
+outside. A byte on the socket that is its stdin asks for a copy, and brings three descriptors: the
+pipe of requests, the pipe of answers, and one on which the exit status of the copy is written when
+it has ended. When the other end of that one is closed, or this process ends, the copy is killed.
 
-A copy answers one line with one line until there are no more requests, or `serve` of its module reads and writes the
-lines itself. Before it reads the first one it may do nothing else: it has no descriptor but the two pipes, its memory
-and processor time are bounded, and the kernel refuses every system call that does not compute.
+A copy answers one line with one line until there are no more requests, or `serve` of its module
+reads and writes the lines itself. Before it reads the first one it may do nothing else: it has no
+descriptor but the two pipes, its memory and processor time are bounded, and the kernel refuses
+every system call that does not compute.
 """
 
 import ctypes
@@ -44,8 +46,8 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 class Answer(NamedTuple):
-    """One line of JSON, without the break. The process is not asked again after one that `is_last`: what it took for
-    that answer may not be given back.
+    """One line of JSON, without the break. The process is not asked again after one that `is_last`:
+    what it took for that answer may not be given back.
     """
 
     text: bytes
@@ -89,7 +91,8 @@ def main() -> None:
             module.prepare()
             if service["is_beside_code"]:
                 _count_from_here(service, policy)
-            # A copy shares all pages that it does not write; the collector would write to all of them.
+            # A copy shares all pages that it does not write; the collector
+            # would write to all of them.
             gc.collect()
             gc.freeze()
             if policy is not None:
@@ -103,7 +106,8 @@ def main() -> None:
 
 
 def _fix_addresses() -> None:
-    """Begin again with all code where it is in every other process: hashes of `None` and of types are addresses.
+    """Begin again with all code where it is in every other process: hashes of `None` and
+    of types are addresses.
 
     A kernel that refuses it leaves the addresses as they are.
     """
@@ -118,7 +122,9 @@ def _fix_addresses() -> None:
 
 
 def _count_from_here(service: dict[str, Any], policy: dict[str, Any] | None) -> None:
-    """Count the memory of a copy beside what this process has loaded: how much that is depends on the machine."""
+    """Count the memory of a copy beside what this process has loaded: how much that is
+    depends on the machine.
+    """
     if sys.platform != "linux":
         return
     pages = int(Path("/proc/self/statm").read_text().split()[0])
@@ -134,7 +140,8 @@ class _Parent:
         self._channel = channel
         self._service = service
         self._serve = serve
-        # Of each copy that has not been waited for, by its process id. None if it was killed because nobody waits.
+        # Of each copy that has not been waited for, by its process id. None if it was
+        # killed because nobody waits.
         self._status_pipes: dict[int, int | None] = {}
         self._poll = select.poll()
         self._poll.register(channel, select.POLLIN)
@@ -165,13 +172,14 @@ class _Parent:
     def _make_copy(self) -> bool:
         """Make a copy, if one is asked for; False when the worker has closed the socket.
 
-        A copy for which the system lacks descriptors, processes or memory is not made. The worker notices it by its
-        pipes, which are closed, and no other copy does.
+        A copy for which the system lacks descriptors, processes or memory is not made. The worker
+        notices it by its pipes, which are closed, and no other copy does.
         """
         byte, descriptors, _, _ = socket.recv_fds(self._channel, 1, DESCRIPTORS)
         if not byte:
             return False
-        # The kernel brings fewer descriptors than were sent when this process may have no more of them.
+        # The kernel brings fewer descriptors than were sent when this process
+        # may have no more of them.
         if len(descriptors) < DESCRIPTORS:
             _close_all(descriptors)
             return True
@@ -213,13 +221,16 @@ def _close_all(descriptors: Sequence[int]) -> None:
         os.close(descriptor)
 
 
-def _become_copy(parent: int, requests: int, answers: int, service: dict[str, Any], serve: Serve) -> NoReturn:
+def _become_copy(
+    parent: int, requests: int, answers: int, service: dict[str, Any], serve: Serve
+) -> NoReturn:
     """Confine this process and serve. Never returns."""
     status = 1
     try:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        # The pipes may have the numbers 0 and 1 themselves only if the parent had closed its own: it never does.
+        # The pipes may have the numbers 0 and 1 themselves only if the parent had closed
+        # its own: it never does.
         os.dup2(requests, REQUESTS)
         os.dup2(answers, ANSWERS)
         os.closerange(ANSWERS + 1, MAX_OPEN_FILES)
@@ -243,7 +254,12 @@ def _confine(parent: int, service: dict[str, Any]) -> None:
             raise OSError("the process above has ended")
         _checked(_LIBC.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0), "prctl")
         resource.setrlimit(resource.RLIMIT_AS, (service["memory"], service["memory"]))
-    for limit in (resource.RLIMIT_CORE, resource.RLIMIT_FSIZE, resource.RLIMIT_NPROC, resource.RLIMIT_NOFILE):
+    for limit in (
+        resource.RLIMIT_CORE,
+        resource.RLIMIT_FSIZE,
+        resource.RLIMIT_NPROC,
+        resource.RLIMIT_NOFILE,
+    ):
         resource.setrlimit(limit, (0, 0))
     seconds = service["seconds"]
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + _GRACE_SECONDS))
@@ -262,7 +278,9 @@ def _require_refusal() -> None:
 
 
 def _answer_all(answer: Callable[[bytes], Answer], lines: Lines) -> None:
-    """Answer each line with one line, which also tells how much processor time this process has taken so far."""
+    """Answer each line with one line, which also tells how much processor time this
+    process has taken so far.
+    """
     while (request := lines.read()) is not None:
         text, is_last = answer(request)
         used = json.dumps({"seconds": time.process_time(), "is_last": is_last})

@@ -1,8 +1,9 @@
-"""Confines processes of a worker that read what strangers wrote: those in which scripts run and are read, and the
-program that checks their types.
+"""Confines processes of a worker that read what strangers wrote: those in which scripts run and are
+read, and the program that checks their types.
 
-They get what a command in the sandbox gets but a folder: no new privileges, no capabilities, another user if the worker
-is root, Landlock, seccomp and a limit of memory. Where the kernel lacks one of the two, they run with the other.
+They get what a command in the sandbox gets but a folder: no new privileges, no capabilities,
+another user if the worker is root, Landlock, seccomp and a limit of memory. Where the kernel lacks
+one of the two, they run with the other.
 """
 
 import json
@@ -29,9 +30,9 @@ _PROBE_SECONDS: Final = 30
 
 @dataclass(frozen=True, slots=True)
 class Confinement:
-    """What this machine confines such processes by: the version of Landlock, 0 for none, seccomp or not, and a user of
-    their own or not. `missing` says in a sentence what they go without, if anything. One that `holds` nothing leaves
-    them as they are.
+    """What this machine confines such processes by: the version of Landlock, 0 for none, seccomp or
+    not, and a user of their own or not. `missing` says in a sentence what they go without, if
+    anything. One that `holds` nothing leaves them as they are.
     """
 
     landlock: int
@@ -41,10 +42,13 @@ class Confinement:
     holds: bool = True
 
     def policy(self, memory: int, read: Sequence[str] = ()) -> dict[str, Any]:
-        """Return the policy for `restrict`: `memory` is the address space in bytes, `read` are the paths to be read."""
+        """Return the policy for `restrict`: `memory` is the address space in bytes, `read`
+        are the paths to be read.
+        """
         user, limits = None, {**_LIMITS, "memory": memory}
         if self.separate_user:
-            # The kernel counts the processes of a user: without a user of its own, all of the worker would count.
+            # The kernel counts the processes of a user: without a user of its own, all of
+            # the worker would count.
             user = any_user()
             limits["processes"] = _PROCESSES
         return {
@@ -58,8 +62,8 @@ class Confinement:
         }
 
     def command(self, program: str, memory: int, read: Sequence[str]) -> list[str]:
-        """Return a command that confines its process and becomes the program, which may read these paths. The
-        arguments of the program follow.
+        """Return a command that confines its process and becomes the program, which may read these
+        paths. The arguments of the program follow.
         """
         if not self.holds:
             return [program]
@@ -74,9 +78,13 @@ class Confinement:
 
 @cache
 def find_confinement() -> Confinement:
-    """Return what holds on this machine: it has just withstood an escape attempt. Not to be called in an event loop."""
+    """Return what holds on this machine: it has just withstood an escape attempt. Not to be
+    called in an event loop.
+    """
     if sys.platform != "linux":
-        return Confinement(0, seccomp=False, missing=f"{_ALONE}: {platform.system()} has no seccomp", holds=False)
+        return Confinement(
+            0, seccomp=False, missing=f"{_ALONE}: {platform.system()} has no seccomp", holds=False
+        )
     version = landlock.version() if landlock.version() >= landlock.LEAST_VERSION else 0
     problems = list[str]()
     for using, seccomp in dict.fromkeys(((version, True), (0, True), (version, False), (0, False))):
@@ -84,7 +92,9 @@ def find_confinement() -> Confinement:
             problem = _problem(Confinement(using, seccomp, as_root))
             if not problem:
                 why = problems[0] if problems else "this kernel has none"
-                return Confinement(using, seccomp, as_root, _missing(using, seccomp=seccomp, why=why))
+                return Confinement(
+                    using, seccomp, as_root, _missing(using, seccomp=seccomp, why=why)
+                )
             problems.append(problem)
     return Confinement(0, seccomp=False, missing=f"{_ALONE}: {problems[-1]}", holds=False)
 
@@ -105,7 +115,9 @@ def _missing(using: int, *, seccomp: bool, why: str) -> str:
 
 
 def _problem(tried: Confinement) -> str:
-    """Try to break out as a process that is confined like this; return what went wrong, or nothing if it held."""
+    """Try to break out as a process that is confined like this; return what went wrong,
+    or nothing if it held.
+    """
     try:
         policy = tried.policy(1 << 30, bubblewrap.SYSTEM) | {"user": tried._any_user}
         found = subprocess.run(  # noqa: S603 - this interpreter, with code of this package

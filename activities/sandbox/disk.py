@@ -9,16 +9,20 @@ from sennit.activities.sandbox.output_files import MAX_FOLDER_ENTRIES, entries
 
 
 def is_full(folder: int) -> bool:
-    """Whether the file system of the folder, which is of limited size, has no space left or holds 10,000 entries."""
+    """Whether the file system of the folder, which is of limited size, has no space left
+    or holds 10,000 entries.
+    """
     usage = os.fstatvfs(folder)
     return usage.f_bfree == 0 or usage.f_files - usage.f_ffree > MAX_FOLDER_ENTRIES
 
 
 def is_exceeded(folder: int, most: int, largest: int, pids: Iterable[int]) -> bool:
-    """Whether the folder holds more than `most` bytes or 10,000 entries, as far as can be seen from outside.
+    """Whether the folder holds more than `most` bytes or 10,000 entries, as far as
+    can be seen from outside.
 
-    Counted with it are files without a name that the processes hold: open ones by their size, mapped ones as `largest`
-    bytes, since nobody but root can see theirs. A folder that cannot be looked into counts as too much.
+    Counted with it are files without a name that the processes hold: open ones by their size,
+    mapped ones as `largest` bytes, since nobody but root can see theirs. A folder that cannot be
+    looked into counts as too much.
     """
     total = _nameless_bytes(os.fstat(folder).st_dev, largest, pids)
     closed: list[str] = []

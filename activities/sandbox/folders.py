@@ -1,9 +1,9 @@
-"""A folder as data: what a workspace is made of, as it is read from a folder and written into one. Standard library
-only, because it also runs in the process of the command.
+"""A folder as data: what a workspace is made of, as it is read from a folder and written into one.
+Standard library only, because it also runs in the process of the command.
 
-A workspace has plain files and folders. Whatever else code, or a person, may leave in a folder is refused by its name,
-so that nothing is kept half: links and devices mean something else on another machine, and a file with holes takes more
-room here than where it came from.
+A workspace has plain files and folders. Whatever else code, or a person, may leave in a folder is
+refused by its name, so that nothing is kept half: links and devices mean something else on another
+machine, and a file with holes takes more room here than where it came from.
 """
 
 import base64
@@ -17,10 +17,15 @@ from typing import Any, NamedTuple
 from sennit.activities.sandbox.output_files import DEEPEST, Entry, entries
 
 MAX_WORKSPACE_BYTES = 32 << 20
-"""Of all files of a workspace: a worker holds it in memory, a few times over, while a call begins and ends."""
-MAX_WORKSPACE_FILE_BYTES = 8 << 20  # of one of them: it lies in an artifact with others, which has 16 MiB at most
-MAX_WORKSPACE_ENTRIES = 5_000  # Files and folders of a workspace: each call reads and compares all of them
-MAX_WORKSPACE_PATH_CHARACTERS = 500  # of the path of one: it is in every list of the workspace's files
+"""Of all files of a workspace: a worker holds it in memory, a few times over, while
+a call begins and ends.
+"""
+# Of one of them: it lies in an artifact with others, which has 16 MiB at most.
+MAX_WORKSPACE_FILE_BYTES = 8 << 20
+# Files and folders of a workspace: each call reads and compares all of them.
+MAX_WORKSPACE_ENTRIES = 5_000
+# Of the path of one: it is in every list of the workspace's files.
+MAX_WORKSPACE_PATH_CHARACTERS = 500
 _DIGEST_CHARACTERS = 40
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -32,8 +37,8 @@ class FolderRefused(Exception):
 
 
 class File(NamedTuple):
-    """A file of a folder. `changed` is when it was last written, in nanoseconds: builds compare these times. `digest`
-    is that of its body, which is None where whoever asked knows it.
+    """A file of a folder. `changed` is when it was last written, in nanoseconds: builds compare
+    these times. `digest` is that of its body, which is None where whoever asked knows it.
     """
 
     path: str
@@ -61,11 +66,13 @@ class Folder(NamedTuple):
         return self._replace(files=files)
 
     def with_bodies(self, bodies: bytes) -> "Folder":
-        """Return the folder with the bodies of its files, which lie one behind the other. Raises ValueError if these
-        are others.
+        """Return the folder with the bodies of its files, which lie one behind the other. Raises
+        ValueError if these are others.
         """
         if len(bodies) != self.size:
-            raise ValueError(f"the files of the workspace have {self.size} bytes, and {len(bodies)} have come")
+            raise ValueError(
+                f"the files of the workspace have {self.size} bytes, and {len(bodies)} have come"
+            )
         files: list[File] = []
         at = 0
         for file in self.files:
@@ -75,8 +82,8 @@ class Folder(NamedTuple):
 
 
 def read_folder(folder: int, known: Container[str] = ()) -> Folder:
-    """Return what is in the open folder; a file whose digest is `known` comes without its body. Raises FolderRefused,
-    OSError.
+    """Return what is in the open folder; a file whose digest is `known` comes without its body.
+    Raises FolderRefused, OSError.
     """
     files: list[File] = []
     folders: list[str] = []
@@ -105,8 +112,8 @@ def read_folder(folder: int, known: Container[str] = ()) -> Folder:
 
 
 def write_folder(folder: Folder, place: Path) -> None:
-    """Write a folder into an empty one that nobody else changes. Raises FolderRefused for a path that leads elsewhere,
-    OSError.
+    """Write a folder into an empty one that nobody else changes. Raises FolderRefused for a path
+    that leads elsewhere, OSError.
     """
     for path in folder.empty:
         check_path(path)
@@ -115,7 +122,8 @@ def write_folder(folder: Folder, place: Path) -> None:
     for path in folder.empty:
         (place / path).mkdir(parents=True, exist_ok=True)
 
-    # Where times cannot be set, files that are written in the order of their times at least keep it.
+    # Where times cannot be set, files that are written in the order of their
+    # times at least keep it.
     for file in sorted(folder.files, key=lambda file: file.changed):
         (place / file.path).parent.mkdir(parents=True, exist_ok=True)
         mode = 0o644
@@ -141,8 +149,9 @@ def _states(folder: Folder) -> dict[str, tuple[str, bool]]:
 
 
 def with_old_times(before: Folder, after: Folder) -> Folder:
-    """Return the folder `after` with the times of the files that are as they were `before`: where times cannot be set,
-    a file that nobody touched would look new, and what was built of it would look old.
+    """Return the folder `after` with the times of the files that are as they were
+    `before`: where times cannot be set, a file that nobody touched would look new, and
+    what was built of it would look old.
     """
     times = {(file.path, file.digest): file.changed for file in before.files}
     files: list[File] = []
@@ -153,8 +162,8 @@ def with_old_times(before: Folder, after: Folder) -> Folder:
 
 
 def check_sizes(files: Sequence[tuple[str, int]], others: int) -> None:
-    """Raise FolderRefused unless files of these paths and sizes, and so many folders, are no more than a workspace may
-    have.
+    """Raise FolderRefused unless files of these paths and sizes, and so many folders, are no more
+    than a workspace may have.
     """
     if len(files) + others > MAX_WORKSPACE_ENTRIES:
         raise FolderRefused(f"it has more than {MAX_WORKSPACE_ENTRIES:,} files and folders")
@@ -168,7 +177,9 @@ def check_sizes(files: Sequence[tuple[str, int]], others: int) -> None:
 
 
 def check_path(path: str) -> None:
-    """Raise FolderRefused unless it is the path of something inside the folder, and can be printed."""
+    """Raise FolderRefused unless it is the path of something inside the
+    folder, and can be printed.
+    """
     parts = path.split("/")
     if any(part in ("", ".", "..") for part in parts):
         raise FolderRefused(f"{path[:80]!r} is no path inside it")
@@ -176,7 +187,8 @@ def check_path(path: str) -> None:
         raise FolderRefused(f"{path[:80]!r} is a name that cannot be printed")
     if len(path) > MAX_WORKSPACE_PATH_CHARACTERS or len(parts) > DEEPEST:
         raise FolderRefused(
-            f"{path[:80]!r} has more than {MAX_WORKSPACE_PATH_CHARACTERS} characters, or more than {DEEPEST} folders"
+            f"{path[:80]!r} has more than {MAX_WORKSPACE_PATH_CHARACTERS} characters, or more "
+            f"than {DEEPEST} folders"
         )
 
 
@@ -186,8 +198,9 @@ def digest_of(body: bytes) -> str:
 
 
 def as_json(folder: Folder) -> dict[str, Any]:
-    """Return a folder as it travels to a command and back. Without bodies it has none there, either: text takes much
-    more memory than bytes, and whoever writes or reads a long one holds up its whole process.
+    """Return a folder as it travels to a command and back. Without bodies it has none there,
+    either: text takes much more memory than bytes, and whoever writes or reads a long one
+    holds up its whole process.
     """
     files = []
     for file in folder.files:
@@ -242,4 +255,6 @@ def _too_large(path: str, size: int) -> str:
 
 
 def _refuse_closed(path: str) -> None:
-    raise FolderRefused(f"{path} is a folder that cannot be read, or that is more than {DEEPEST} deep")
+    raise FolderRefused(
+        f"{path} is a folder that cannot be read, or that is more than {DEEPEST} deep"
+    )

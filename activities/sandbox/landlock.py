@@ -1,4 +1,6 @@
-"""Landlock: which files, ports and processes this process may still reach. Standard library only."""
+"""Landlock: which files, ports and processes this process may still reach.
+Standard library only.
+"""
 
 import ctypes
 import os
@@ -24,14 +26,16 @@ def version() -> int:
 
 
 def rules(folder: int | None, read: Iterable[str], using: int) -> int:
-    """Return rules that allow all in the open `folder` if there is one, reading in the paths `read`, and nothing else.
-    Raises OSError.
+    """Return rules that allow all in the open `folder` if there is one, reading in the paths
+    `read`, and nothing else. Raises OSError.
 
-    `using` is the version to use. A process that gives up its rights makes them before: it may not reach the paths
-    any more afterwards.
+    `using` is the version to use. A process that gives up its rights makes them before: it may not
+    reach the paths any more afterwards.
     """
     if using < LEAST_VERSION:
-        raise OSError(38, f"Landlock is version {using} here, {LEAST_VERSION} is needed (Linux 6.2)")
+        raise OSError(
+            38, f"Landlock is version {using} here, {LEAST_VERSION} is needed (Linux 6.2)"
+        )
     # Each version adds a field, or a right, to what the kernel is told.
     files, net, scopes, size = (1 << 15) - 1, 0, 0, 8
     if using >= 4:
@@ -51,7 +55,9 @@ def rules(folder: int | None, read: Iterable[str], using: int) -> int:
 
 
 def confine(ruleset: int) -> None:
-    """Hold this process to the rules from now on. It must have given up new privileges. Raises OSError."""
+    """Hold this process to the rules from now on. It must have given up new
+    privileges. Raises OSError.
+    """
     _call(446, ruleset, 0)
     os.close(ruleset)
 

@@ -25,7 +25,8 @@ def main() -> None:
     policy, command = json.loads(sys.argv[1]), sys.argv[2:]
     if policy["user"] is not None:
         policy["user"] = any_user()  # the policy is that of several processes
-    program = os.open(command[0], os.O_RDONLY) if command else -1  # the user it will be may not reach its folder
+    # The user it will be may not reach its folder.
+    program = os.open(command[0], os.O_RDONLY) if command else -1
     try:
         restrict(policy)
     except (OSError, ValueError) as error:

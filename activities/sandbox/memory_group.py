@@ -1,4 +1,5 @@
-"""Memory cgroups, of version 2: the kernel's own bound on what all processes of a command use together.
+"""Memory cgroups, of version 2: the kernel's own bound on what all processes of
+a command use together.
 
 Standard library only.
 """
@@ -14,7 +15,10 @@ from pathlib import Path
 
 _PREFIX = "sennit-"
 _TRIED, _TOO_MUCH = 32 << 20, 128 << 20
-_TRIAL = f"import sys; open(sys.argv[1] + '/cgroup.procs', 'w').write('0'); bytearray(b'x') * {_TOO_MUCH}"
+_TRIAL = (
+    "import sys; open(sys.argv[1] + '/cgroup.procs', 'w').write('0'); bytearray(b'x') * "
+    f"{_TOO_MUCH}"
+)
 
 
 @cache
@@ -28,7 +32,8 @@ def find_parent() -> Path | None:
             _sweep(parent)
             group = create(parent, _TRIED)
             try:
-                trial = subprocess.run([sys.executable, "-I", "-S", "-c", _TRIAL, group], env={}, check=False)  # noqa: S603
+                command = [sys.executable, "-I", "-S", "-c", _TRIAL, str(group)]
+                trial = subprocess.run(command, env={}, check=False)  # noqa: S603
                 if trial.returncode == -9 and kills(group):
                     return parent
             finally:
@@ -37,7 +42,9 @@ def find_parent() -> Path | None:
 
 
 def create(parent: Path, most: int) -> Path:
-    """Make a group whose processes may use `most` bytes, with the files they keep in memory. Raises OSError."""
+    """Make a group whose processes may use `most` bytes, with the files they keep in
+    memory. Raises OSError.
+    """
     group = parent / f"{_PREFIX}{os.getpid()}-{secrets.token_hex(8)}"
     group.mkdir()
     swap = group / "memory.swap.max"
@@ -68,7 +75,9 @@ def remove(group: Path) -> None:
 
 
 def _candidates() -> Iterator[Path]:
-    """Yield this process's group and the one above it: only groups without processes may divide their memory."""
+    """Yield this process's group and the one above it: only groups without processes
+    may divide their memory.
+    """
     groups = dict(line.split(":", 2)[1:] for line in _lines("/proc/self/cgroup"))
     own = groups.get("")  # version 1 names its controllers there
     if own is None:

@@ -1,7 +1,8 @@
-"""What a command left in its folder: which files are kept, and how all of it is removed. Standard library only.
+"""What a command left in its folder: which files are kept, and how all of it is removed.
+Standard library only.
 
-The command may have made anything: links, pipes, folders a thousand deep or closed to their owner. So nothing here
-follows a link or a path: each name is opened in the open folder that holds it.
+The command may have made anything: links, pipes, folders a thousand deep or closed to their owner.
+So nothing here follows a link or a path: each name is opened in the open folder that holds it.
 """
 
 import os
@@ -27,10 +28,14 @@ class Entry(NamedTuple):
 
 
 def entries(
-    folder: int, on_closed: Callable[[str], None], path: str = "", depth: int = 0, apart: Container[str] = ()
+    folder: int,
+    on_closed: Callable[[str], None],
+    path: str = "",
+    depth: int = 0,
+    apart: Container[str] = (),
 ) -> Iterator[Entry]:
-    """Yield what is below, sorted, and of a folder with more than 10,000 entries some. Nothing is yielded of those that
-    are looked at `apart`.
+    """Yield what is below, sorted, and of a folder with more than 10,000 entries some. Nothing is
+    yielded of those that are looked at `apart`.
 
     `on_closed` is called with the path of a folder that cannot be opened or is more than 40 deep.
     """
@@ -60,10 +65,11 @@ def entries(
 def collect(
     folder: int, inputs: dict[str, str], most: int, apart: Container[str] = ()
 ) -> tuple[dict[str, str], list[str]]:
-    """Return the text files that are new or changed, `most` bytes in all, and the names of the files left out, without
-    those that are looked at `apart`.
+    """Return the text files that are new or changed, `most` bytes in all, and the names of the
+    files left out, without those that are looked at `apart`.
 
-    Only regular files with one name are read, and only under names that can be printed. Hidden names are ignored.
+    Only regular files with one name are read, and only under names that can be printed.
+    Hidden names are ignored.
     """
     files: dict[str, str] = {}
     left_out: list[str] = []
@@ -84,7 +90,9 @@ def collect(
 
 
 def clear(folder: int) -> None:
-    """Remove everything in the folder. Nested folders are moved up first, so depth does not matter."""
+    """Remove everything in the folder. Nested folders are moved up first, so
+    depth does not matter.
+    """
     pending, prefix, count = ["."], secrets.token_hex(8), 0
     while pending:
         name = pending.pop()
@@ -110,13 +118,17 @@ def _printable(name: str) -> str:
 
 def _open_to_owner(name: str, folder: int) -> None:
     """Make a folder readable and writable, whatever its mode."""
-    descriptor = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+    descriptor = os.open(
+        name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder
+    )
     os.chmod(f"/proc/self/fd/{descriptor}", 0o700)  # noqa: PTH101 - of a descriptor
     os.close(descriptor)
 
 
 def _text(entry: Entry, most: int) -> str | None:
-    """Return the text of a regular file with one name; None for anything else or more than `most` bytes."""
+    """Return the text of a regular file with one name; None for anything else or
+    more than `most` bytes.
+    """
     try:
         with open(os.open(entry.found.name, _FILE, dir_fd=entry.folder), "rb") as file:  # noqa: PTH123
             status = os.fstat(file.fileno())

@@ -1,7 +1,9 @@
-"""The processes below this one: what they hold, and how all of them are ended. Standard library only.
+"""The processes below this one: what they hold, and how all of them are ended.
+Standard library only.
 
-A process whose first thread has ended is shown as a zombie without memory and open files, while its other threads go
-on. So only two things count as ended: a process without a live thread, and one that has been waited for.
+A process whose first thread has ended is shown as a zombie without memory and open files, while its
+other threads go on. So only two things count as ended: a process without a live thread, and one
+that has been waited for.
 """
 
 import os
@@ -48,9 +50,10 @@ def tasks(pid: int) -> Iterator[str]:
 def end_all(user: int | None, seconds: float, on_end: Callable[[int, int], None]) -> bool:
     """Kill and reap all processes below this one; return whether that took at most `seconds`.
 
-    This process must adopt orphans. `user` is whom they alone run as, if this process is root: then one signal reaches
-    them all. Else each is first forbidden to start others, which it cannot undo and hands on to what it has just
-    started; so code that starts processes as fast as it can does not get away.
+    This process must adopt orphans. `user` is whom they alone run as, if this process is root:
+    then one signal reaches them all. Else each is first forbidden to start others, which it
+    cannot undo and hands on to what it has just started; so code that starts processes as fast as
+    it can does not get away.
     """
     if user is not None:
         _kill_user(user)
@@ -76,7 +79,9 @@ def end_all(user: int | None, seconds: float, on_end: Callable[[int, int], None]
 
 
 def reap(on_end: Callable[[int, int], None]) -> bool:
-    """Wait for every child that has ended and call `on_end` with its pid and status; False when no child is left."""
+    """Wait for every child that has ended and call `on_end` with its pid and status; False
+    when no child is left.
+    """
     try:
         while (ended := os.waitpid(-1, os.WNOHANG))[0]:
             on_end(*ended)

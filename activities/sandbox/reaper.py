@@ -1,8 +1,9 @@
-"""Runs a command that does not outlive the process that started it, nor does anything that the command starts.
+"""Runs a command that does not outlive the process that started it, nor does anything
+that the command starts.
 
-Runs as a process of its own, between the two, on the standard library alone. When the command ends, or the process
-above this one does, even by SIGKILL, or SIGTERM comes, it ends the command and what is left below it: also processes in
-a session of their own. Input and output are the command's.
+Runs as a process of its own, between the two, on the standard library alone. When the command ends,
+or the process above this one does, even by SIGKILL, or SIGTERM comes, it ends the command and what
+is left below it: also processes in a session of their own. Input and output are the command's.
 """
 
 import ctypes
@@ -20,25 +21,32 @@ from sennit.activities.sandbox import processes
 from sennit.folders import PACKAGE
 
 GRACE: Final = 1.0
-"""Seconds from SIGTERM to SIGKILL: less than what those wait who stop this process in the same way."""
+"""Seconds from SIGTERM to SIGKILL: less than what those wait who stop this
+process in the same way.
+"""
 
 _POLL, _LONGEST_WAIT = 0.05, 0.5
 _KILL_SECONDS: Final = 10.0
 ROOT: Final = str(PACKAGE.parent)
-_MAIN: Final = "import sys; sys.path.insert(0, sys.argv.pop(1)); from sennit.activities.sandbox.{0} import main; main()"
+_MAIN: Final = (
+    "import sys; sys.path.insert(0, sys.argv.pop(1)); from sennit.activities.sandbox.{0} import "
+    "main; main()"
+)
 _NOT_FOUND: Final = 127
 _STOP: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 def bound_to_this_process(command: Sequence[str]) -> list[str]:
-    """Return the command line that runs `command` so that it ends with this process. The thread that starts it must
-    live as long as this process.
+    """Return the command line that runs `command` so that it ends with this process. The thread
+    that starts it must live as long as this process.
     """
     return [*starter_of("reaper"), str(os.getpid()), *command]
 
 
 def starter_of(module: str, root: str = ROOT) -> list[str]:
-    """Return the command that runs `main` of a module of this package, without site packages or environment."""
+    """Return the command that runs `main` of a module of this package, without site
+    packages or environment.
+    """
     return [sys.executable, "-I", "-S", "-B", "-c", _MAIN.format(module), root]
 
 
@@ -56,7 +64,8 @@ def main() -> None:
     if sys.platform == "linux":
         system = ctypes.CDLL(None)
         system.prctl(36, 1, 0, 0, 0)  # orphaned processes become children of this one
-        system.prctl(1, signal.SIGTERM, 0, 0, 0)  # the signal that comes when the process above has ended
+        # The signal that comes when the process above has ended.
+        system.prctl(1, signal.SIGTERM, 0, 0, 0)
     try:
         child = subprocess.Popen(command, process_group=0)  # noqa: S603 - the whole purpose
     except OSError as failure:
@@ -80,7 +89,9 @@ def _wait() -> bool:
 
 
 def _let_go_of_pipes() -> None:
-    """Leave them to the command alone: who reads or writes at the other end sees when it closes them."""
+    """Leave them to the command alone: who reads or writes at the other end
+    sees when it closes them.
+    """
     nothing = os.open(os.devnull, os.O_RDWR)
     for number in (0, 1, 2):
         os.dup2(nothing, number)

@@ -1,10 +1,12 @@
-"""Restricts its own process, then executes the command. Standard library only; arguments: POLICY_JSON COMMAND...
+"""Restricts its own process, then executes the command. Standard library only; arguments:
+POLICY_JSON COMMAND...
 
-The last step before untrusted code runs: namespaces where root can make them, resource limits, another user if this one
-is root, no new privileges, no capabilities, Landlock where no container guards the files, and the seccomp program. Then
-it writes the given files, which come through the socket that is its stdin, sends back `READY` with a descriptor of the
-private folder, and waits for the socket to close. If a step fails, it ends with the reason on stderr and without
-`READY`; the command never runs with less.
+The last step before untrusted code runs: namespaces where root can make them, resource limits,
+another user if this one is root, no new privileges, no capabilities, Landlock where no container
+guards the files, and the seccomp program. Then it writes the given files, which come through the
+socket that is its stdin, sends back `READY` with a descriptor of the private folder, and waits for
+the socket to close. If a step fails, it ends with the reason on stderr and without `READY`; the
+command never runs with less.
 """
 
 import ctypes
@@ -60,8 +62,8 @@ def any_user() -> int:
 
 
 def restrict(policy: dict[str, Any]) -> None:
-    """Restrict this process to `policy`. Without a folder to `write` in, no file can be written, and `namespaces` are
-    those that the kernel lets it have. Raises OSError, ValueError.
+    """Restrict this process to `policy`. Without a folder to `write` in, no file can be written,
+    and `namespaces` are those that the kernel lets it have. Raises OSError, ValueError.
     """
     user = policy["user"]
     limits = policy["limits"]
@@ -84,7 +86,9 @@ def restrict(policy: dict[str, Any]) -> None:
         landlock.confine(rules)
     if policy["seccomp"]:
         allow_signals = version >= landlock.SCOPES_VERSION or not version
-        seccomp.install(seccomp.command_program(allow_signals=allow_signals, allow_metadata=not version))
+        seccomp.install(
+            seccomp.command_program(allow_signals=allow_signals, allow_metadata=not version)
+        )
 
 
 def _rules(policy: dict[str, Any]) -> int:
@@ -97,7 +101,9 @@ def _rules(policy: dict[str, Any]) -> int:
 
 
 def give_up_rights(user: int | None) -> None:
-    """Become `user` if that is not None, and give up new privileges and all capabilities. Raises OSError."""
+    """Become `user` if that is not None, and give up new privileges and all
+    capabilities. Raises OSError.
+    """
     if user is not None:
         os.setgroups([])
         os.setresgid(user, user, user)
@@ -108,17 +114,23 @@ def give_up_rights(user: int | None) -> None:
 
 
 def _make_namespaces(folder: str, user: int, limits: dict[str, int]) -> None:
-    """Put a tmpfs of limited size on `folder`, for this process alone; its children get a PID namespace."""
+    """Put a tmpfs of limited size on `folder`, for this process alone; its
+    children get a PID namespace.
+    """
     _checked(_LIBC.unshare(_NEW_MOUNTS_AND_PROCESSES), "unshare")
     _checked(_LIBC.mount(None, b"/", None, _PRIVATE_MOUNTS, None), "mount")
-    options = f"size={limits['disk']},nr_inodes={limits['entries'] + 100},mode=700,uid={user},gid={user}"
-    mounted = _LIBC.mount(b"tmpfs", os.fsencode(folder), b"tmpfs", _NO_SETUID_NO_DEVICES, options.encode())
+    options = (
+        f"size={limits['disk']},nr_inodes={limits['entries'] + 100},mode=700,uid={user},gid={user}"
+    )
+    mounted = _LIBC.mount(
+        b"tmpfs", os.fsencode(folder), b"tmpfs", _NO_SETUID_NO_DEVICES, options.encode()
+    )
     _checked(mounted, "mount")
 
 
 def _leave_machine() -> None:
-    """Give this process a network, queues and a root of its own, all of which are empty. Raises OSError where only some
-    of that is allowed, or nothing.
+    """Give this process a network, queues and a root of its own, all of which are empty. Raises
+    OSError where only some of that is allowed, or nothing.
     """
     alone = 0 if os.getuid() == 0 else _NEW_USERS
     _checked(_LIBC.unshare(_NEW_NETWORK_QUEUES_AND_NAMES | alone), "unshare")
@@ -133,7 +145,8 @@ def _leave_machine() -> None:
 def _enter_process_namespace() -> None:
     """Return as the second process of the new namespace, in a session of its own.
 
-    The first one reaps orphans; when it ends, with the command, the kernel ends all others. This process waits for it.
+    The first one reaps orphans; when it ends, with the command, the kernel ends all others.
+    This process waits for it.
     """
     for _ in range(2):
         child = os.fork()
@@ -144,7 +157,8 @@ def _enter_process_namespace() -> None:
 
 
 def _end_like(child: int) -> NoReturn:
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # a handler would make it a signal that the first process takes
+    # A handler would make it a signal that the first process takes.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     while True:
         pid, status = os.wait()
         if pid == child:
@@ -153,37 +167,46 @@ def _end_like(child: int) -> NoReturn:
 
 
 def _write_text(path: Path, text: str) -> None:
-    """Raises ValueError where the workspace has a file in the place of a folder, or the other way round."""
+    """Raises ValueError where the workspace has a file in the place of a folder,
+    or the other way round.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     except (FileExistsError, IsADirectoryError, NotADirectoryError):
         shown = str(path).removeprefix(f"{WORKSPACE}/")
-        raise ValueError(f"files: {shown}: it, or what it lies in, is of another kind in the workspace") from None
+        raise ValueError(
+            f"files: {shown}: it, or what it lies in, is of another kind in the workspace"
+        ) from None
 
 
 def _receive_files() -> None:
-    """Write the files that come through the socket at stdin, answer, and put /dev/null in its place."""
+    """Write the files that come through the socket at stdin, answer, and put
+    /dev/null in its place.
+    """
     with socket.socket(fileno=0) as channel, channel.makefile("rb") as incoming:
         given = json.loads(incoming.readline())
         Path(".tmp").mkdir()
         if given["workspace"] is not None:
             Path(WORKSPACE).mkdir()
             workspace = folders.from_json(given["workspace"])
-            folders.write_folder(workspace.with_bodies(incoming.read(workspace.size)), Path(WORKSPACE))
+            folders.write_folder(
+                workspace.with_bodies(incoming.read(workspace.size)), Path(WORKSPACE)
+            )
         for name, text in given["files"].items():
             _write_text(Path(name), text)
         folder = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         socket.send_fds(channel, [READY], [folder])
         os.close(folder)
-        incoming.read()  # until it is closed: the supervisor looks at this process once before the command runs
+        # Until it is closed: the supervisor looks at this process once before the command runs.
+        incoming.read()
     os.open("/dev/null", os.O_RDONLY)
     os.set_inheritable(0, True)
 
 
 def _limit(limits: dict[str, int], others: int) -> None:
-    """Set the limits that there are. `others`: the user's threads outside, which count against the same limit of
-    processes.
+    """Set the limits that there are. `others`: the user's threads outside, which count against the
+    same limit of processes.
     """
     for limit, name, more in (
         (resource.RLIMIT_CPU, "seconds", 0),
@@ -202,7 +225,9 @@ def _threads(user: int) -> int:
     count = 0
     for status in Path("/proc").glob("[0-9]*/status"):
         try:
-            fields = dict(line.split(":", 1) for line in status.read_text().splitlines() if ":" in line)
+            fields = dict(
+                line.split(":", 1) for line in status.read_text().splitlines() if ":" in line
+            )
             if int(fields["Uid"].split()[0]) == user:
                 count += int(fields["Threads"])
         except (OSError, KeyError, ValueError):

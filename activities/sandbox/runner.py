@@ -32,7 +32,9 @@ LIMITS: Final = {
     "output": 100_000,
     "files": 1_000_000,
 }
-"""Bytes and counts. `memory` is the address space of one process, `open_files` are of one process, too."""
+"""Bytes and counts. `memory` is the address space of one process, `open_files`
+are of one process, too.
+"""
 
 PATH: Final = "/usr/local/bin:/usr/bin:/bin"
 _PROBE: Final = """
@@ -45,7 +47,7 @@ outside = [lambda: open("/etc/passwd"), lambda: open("/proc/%d/environ"), lambda
            lambda: socket.create_connection(("127.0.0.1", 9), 1)]
 open("inside", "w").write("x")
 print("confined" if all(map(denied, outside)) and os.listdir(".") else "leaks")
-"""
+"""  # noqa: E501
 
 
 Bound = Literal["enforced", "approximate", "absent"]
@@ -58,8 +60,9 @@ class NoSandbox(Exception):
 class Report(BaseModel):
     """How a command ended: `files` are new or changed texts, `left_out` names the other files.
 
-    `truncated` when it wrote more than 100,000 bytes to one stream. Of a call with a workspace, `workspace` is the one
-    that it has left behind, and `changed` has the paths that are new, changed or gone in it, the first 100.
+    `truncated` when it wrote more than 100,000 bytes to one stream. Of a call with a workspace,
+    `workspace` is the one that it has left behind, and `changed` has the paths that are new,
+    changed or gone in it, the first 100.
     """
 
     exit_code: int
@@ -76,9 +79,10 @@ class Report(BaseModel):
 class Sandbox:
     """A sandbox that works here.
 
-    `python` is an interpreter that code inside can see. With `namespaces`, code sees only its own processes, and its
-    folder is a file system of limited size. `groups` is the cgroup in which each call gets its own, with its own limit
-    of memory. `measured` says whether the memory of processes can be seen from outside.
+    `python` is an interpreter that code inside can see. With `namespaces`, code sees only its own
+    processes, and its folder is a file system of limited size. `groups` is the cgroup in which each
+    call gets its own, with its own limit of memory. `measured` says whether the memory of processes
+    can be seen from outside.
     """
 
     method: Literal["bwrap", "landlock"]
@@ -90,7 +94,9 @@ class Sandbox:
 
     @property
     def bounds(self) -> dict[str, Bound]:
-        """How the limits of memory and disk are held: by the kernel, by looking every 0.1 s, or not at all."""
+        """How the limits of memory and disk are held: by the kernel, by looking
+        every 0.1 s, or not at all.
+        """
         memory: Bound = "absent"
         disk: Bound = "approximate"
         if self.groups:
@@ -108,18 +114,20 @@ class Sandbox:
     async def run(self, command: Sequence[str], files: dict[str, str], seconds: int) -> Report:
         """Run `command` in a private folder that holds `files`, for `seconds` at most.
 
-        When this returns or raises, also on cancellation, no process of the command is left and its folder is gone.
-        If this process is killed, both are gone shortly after. Raises SandboxLimit, SandboxFailed.
+        When this returns or raises, also on cancellation, no process of the command is left and
+        its folder is gone. If this process is killed, both are gone shortly after. Raises
+        SandboxLimit, SandboxFailed.
         """
         return _report(await self.supervise(command, files, seconds), seconds)
 
     async def run_in(
         self, workspace: Folder, command: Sequence[str], files: dict[str, str], seconds: int
     ) -> tuple[Report, Folder]:
-        """Run `command` as `run` does, beside a folder `workspace` in its private folder; return also what is in that
-        folder then, where files whose digests were known have no body.
+        """Run `command` as `run` does, beside a folder `workspace` in its private folder; return
+        also what is in that folder then, where files whose digests were known have no body.
 
-        Raises SandboxLimit, SandboxFailed, and WorkspaceRefused if the command has left in it what cannot be kept.
+        Raises SandboxLimit, SandboxFailed, and WorkspaceRefused if the command has left in
+        it what cannot be kept.
         """
         fields = await self.supervise(command, files, seconds, workspace)
         report = _report(fields, seconds)
@@ -128,11 +136,19 @@ class Sandbox:
         return report, await asyncio.to_thread(folders.from_json, fields["workspace"])
 
     async def supervise(
-        self, command: Sequence[str], files: dict[str, str], seconds: int, workspace: Folder | None = None
+        self,
+        command: Sequence[str],
+        files: dict[str, str],
+        seconds: int,
+        workspace: Folder | None = None,
     ) -> dict[str, Any]:
-        """Run `command` likewise and return the supervisor's report. Raises SandboxFailed if there is none."""
+        """Run `command` likewise and return the supervisor's report. Raises
+        SandboxFailed if there is none.
+        """
         try:
-            group = memory_group.create(self.groups, LIMITS["memory_in_all"]) if self.groups else None
+            group = (
+                memory_group.create(self.groups, LIMITS["memory_in_all"]) if self.groups else None
+            )
         except OSError as error:
             raise SandboxFailed(f"no memory group can be made: {error}", retryable=True) from None
         bodies: list[bytes] = []
@@ -160,10 +176,12 @@ class Sandbox:
         group: Path | None,
         workspace: Folder | None = None,
     ) -> bytes:
-        """Return the line that tells a supervisor what to run and how. The bodies of a workspace follow it."""
+        """Return the line that tells a supervisor what to run and how. The bodies of
+        a workspace follow it.
+        """
         user = any_user() if os.getuid() == 0 else None
-        # bubblewrap makes a root and namespaces of its own. Elsewhere Landlock keeps the command in a folder that the
-        # supervisor makes.
+        # bubblewrap makes a root and namespaces of its own. Elsewhere Landlock keeps the command in
+        # a folder that the supervisor makes.
         in_container = self.method == "bwrap"
         write, root, python, version = "{folder}", ROOT, sys.executable, landlock.version()
         folder: str | None = str(self.folder)
@@ -209,18 +227,23 @@ class Sandbox:
 def find_sandbox(choice: SandboxChoice, folder: Path) -> Sandbox:
     """Return a sandbox that has just withstood an escape attempt; `auto` tries bubblewrap first.
 
-    `strict` is `auto`, but refuses a sandbox that cannot bound memory. `folder` is where private folders are made. Not
-    to be called in an event loop. Raises NoSandbox.
+    `strict` is `auto`, but refuses a sandbox that cannot bound memory. `folder` is where private
+    folders are made. Not to be called in an event loop. Raises NoSandbox.
     """
     if choice == "off":
         raise NoSandbox("it is turned off")
     problems = []
-    methods: tuple[tuple[Literal["bwrap", "landlock"], bool], ...] = (("bwrap", True), ("landlock", False))
+    methods: tuple[tuple[Literal["bwrap", "landlock"], bool], ...] = (
+        ("bwrap", True),
+        ("landlock", False),
+    )
     if os.getuid() == 0:  # others may not make namespaces by themselves
         methods = (("bwrap", True), ("landlock", True), ("landlock", False))
     for method, namespaces in methods:
         if choice in ("auto", "strict", method):
-            sandbox = Sandbox(method, _interpreter(method), folder, namespaces, memory_group.find_parent())
+            sandbox = Sandbox(
+                method, _interpreter(method), folder, namespaces, memory_group.find_parent()
+            )
             problem = _missing(sandbox)
             if not problem:
                 problem, measured = _escape_problem(sandbox)
@@ -240,14 +263,21 @@ def _missing(sandbox: Sandbox) -> str:
     if sandbox.method == "landlock" and not (sys.platform == "linux" and landlock.version()):
         return "not in this kernel"
     if not sandbox.python:
-        return "this interpreter is in a folder that others may not read, and there is no /usr/bin/python3"
+        return (
+            "this interpreter is in a folder that others may not read, and there is no "
+            "/usr/bin/python3"
+        )
     return ""
 
 
 def _escape_problem(sandbox: Sandbox) -> tuple[str, bool]:
-    """Try to break out of the sandbox; return what went wrong, or nothing if it held, and whether memory was seen."""
+    """Try to break out of the sandbox; return what went wrong, or nothing if it held, and
+    whether memory was seen.
+    """
     try:
-        fields = asyncio.run(sandbox.supervise([sandbox.python, "-I", "-S", "-c", _PROBE % os.getpid()], {}, 10))
+        fields = asyncio.run(
+            sandbox.supervise([sandbox.python, "-I", "-S", "-c", _PROBE % os.getpid()], {}, 10)
+        )
         report = _report(fields, 10)
     except (SandboxFailed, SandboxLimit) as failure:
         return str(failure), False
@@ -258,7 +288,9 @@ def _escape_problem(sandbox: Sandbox) -> tuple[str, bool]:
 
 
 def _interpreter(method: str) -> str:
-    """Return the path inside of an interpreter, or nothing where the sandbox's user could not read it."""
+    """Return the path inside of an interpreter, or nothing where the sandbox's
+    user could not read it.
+    """
     python = Path(sys.base_prefix, "bin", f"python{sys.version_info[0]}.{sys.version_info[1]}")
     if method == "bwrap":
         return f"{bubblewrap.PYTHON}/bin/{python.name}"
@@ -309,14 +341,20 @@ async def _wait_or_kill(supervisor: asyncio.subprocess.Process) -> None:
 
 
 def _report(fields: dict[str, Any], seconds: int) -> Report:
-    """Return the report of a command that ended by itself; raises SandboxLimit or SandboxFailed for another one."""
+    """Return the report of a command that ended by itself; raises SandboxLimit or
+    SandboxFailed for another one.
+    """
     stopped = fields["stopped"]
     if stopped == "failed":
-        raise SandboxFailed(fields["stderr"] or "the command could not be started", retryable=not fields["stderr"])
+        raise SandboxFailed(
+            fields["stderr"] or "the command could not be started", retryable=not fields["stderr"]
+        )
     if stopped == "unkillable":
         raise SandboxFailed("a process of the command could not be ended")
     if stopped:
-        disk = f"{LIMITS['disk'] >> 20} MB, {MAX_FOLDER_ENTRIES:,} files or {DEEPEST} nested folders"
+        disk = (
+            f"{LIMITS['disk'] >> 20} MB, {MAX_FOLDER_ENTRIES:,} files or {DEEPEST} nested folders"
+        )
         reason = {
             "seconds": f"stopped after {seconds} s",
             "memory": f"stopped for using more than {LIMITS['memory_in_all'] >> 20} MB of memory",

@@ -1,12 +1,15 @@
-"""The seccomp programs that decide which system calls a confined process may make. Standard library only.
+"""The seccomp programs that decide which system calls a confined process may make.
+Standard library only.
 
-A process that only computes may make the calls of `_COMPUTING` and no other: it reads its pipe, writes its pipe, takes
-memory and ends. Every other call fails with EPERM, also one that a later kernel adds.
+A process that only computes may make the calls of `_COMPUTING` and no other: it reads its
+pipe, writes its pipe, takes memory and ends. Every other call fails with EPERM, also one
+that a later kernel adds.
 
-A command of the sandbox needs files and processes, so there the program lists what is denied. Calls that reach another
-process, the network, another namespace or a rarely tested part of the kernel fail with EPERM. Calls that programs can
-do without fail with ENOSYS: a file in memory belongs to no process and no folder, so no limit would count it. Calls
-that change file metadata, which Landlock cannot forbid, succeed and do nothing.
+A command of the sandbox needs files and processes, so there the program lists what is denied. Calls
+that reach another process, the network, another namespace or a rarely tested part of the kernel
+fail with EPERM. Calls that programs can do without fail with ENOSYS: a file in memory belongs to no
+process and no folder, so no limit would count it. Calls that change file metadata, which Landlock
+cannot forbid, succeed and do nothing.
 """
 
 import ctypes
@@ -106,8 +109,8 @@ _COMPUTING = {
     "exit": (60, 93),
     "exit_group": (231, 94),
 }
-"""What a process that computes may call with any arguments. There is no futex: it has one thread, so it never waits for
-another one; and no madvise, which can make pages of processes equal.
+"""What a process that computes may call with any arguments. There is no futex: it has one thread,
+so it never waits for another one; and no madvise, which can make pages of processes equal.
 """
 _READ, _WRITE, _MMAP, _MPROTECT = (0, 63), (1, 64), (9, 222), (10, 226)
 _CLOCK_GETTIME, _TGKILL = (228, 113), (234, 131)
@@ -119,7 +122,9 @@ _UNAVAILABLE = {"clone3": (435, 435), "memfd_create": (319, 279), "memfd_secret"
 _CLONE, _PRLIMIT, _FCNTL = (56, 220), (302, 261), (72, 25)
 _NEW_NAMESPACES = 0x7E020080
 _OWNER_COMMANDS = (8, 10, 15)
-"""F_SETOWN, F_SETSIG, F_SETOWN_EX: with them the kernel sends a signal to any process of the same user."""
+"""F_SETOWN, F_SETSIG, F_SETOWN_EX: with them the kernel sends a signal to any
+process of the same user.
+"""
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _ALLOW, _KILL, _ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
 _EPERM, _ENOSYS = 1, 38
@@ -130,8 +135,8 @@ _X32 = 0x40000000
 def computing_program(process: int) -> bytes:
     """Return the program of a process that computes: it reads descriptor 0 and writes descriptor 1.
 
-    `process` is the id of the process, which may abort itself and signal nobody else. Raises OSError on an unknown
-    architecture.
+    `process` is the id of the process, which may abort itself and signal nobody else. Raises
+    OSError on an unknown architecture.
     """
     column, code = _opening()
     is_requests = _op(_EQUAL, _REQUESTS, 1, 0)
@@ -154,8 +159,9 @@ def computing_program(process: int) -> bytes:
 
 
 def command_program(*, allow_signals: bool, allow_metadata: bool) -> bytes:
-    """Return the program of a command of the sandbox. `allow_signals` where something else restricts signals;
-    `allow_metadata` where modes, owners and times of files may change. Raises OSError on an unknown architecture.
+    """Return the program of a command of the sandbox. `allow_signals` where something else
+    restricts signals; `allow_metadata` where modes, owners and times of files may change. Raises
+    OSError on an unknown architecture.
     """
     column, code = _opening()
     answers = dict.fromkeys(DENIED.values(), _EPERM)
@@ -193,15 +199,18 @@ def install(code: bytes) -> None:
     """Filter this process and all it will start, for good. Raises OSError."""
     libc = ctypes.CDLL(None, use_errno=True)
     body = ctypes.create_string_buffer(code)
-    whole = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(code) // 8, ctypes.addressof(body)))
+    whole = ctypes.create_string_buffer(
+        struct.pack("HxxxxxxP", len(code) // 8, ctypes.addressof(body))
+    )
     if libc.prctl(22, 2, ctypes.c_void_p(ctypes.addressof(whole)), 0, 0):
         error = ctypes.get_errno()
         raise OSError(error, f"seccomp: {os.strerror(error)}")
 
 
 def _opening() -> tuple[int, list[bytes]]:
-    """Return which column of the tables holds for this machine, and the steps that every program begins with: calls in
-    the way of another architecture end the process or fail, and the number of the call is loaded. Raises OSError.
+    """Return which column of the tables holds for this machine, and the steps that every program
+    begins with: calls in the way of another architecture end the process or fail, and the number of
+    the call is loaded. Raises OSError.
     """
     problem = refused_architecture()
     if problem:
@@ -221,15 +230,17 @@ def _answer_call(number: int, answer: int) -> list[bytes]:
 
 
 def _allow_if(number: int, tests: list[bytes]) -> list[bytes]:
-    """Decide that call by its arguments. The last test goes on to the next step to refuse, and skips it to allow; an
-    earlier one may skip to the refusal.
+    """Decide that call by its arguments. The last test goes on to the next step to refuse, and
+    skips it to allow; an earlier one may skip to the refusal.
     """
     is_call = _op(_EQUAL, number, 0, len(tests) + 2)
     return [is_call, *tests, _fail(_EPERM), _op(_RETURN, _ALLOW)]
 
 
 def _deny_if(number: int, position: int, tests: list[bytes]) -> list[bytes]:
-    """Deny that call if the argument at `position` passes a test; a test that is not passed skips one step."""
+    """Deny that call if the argument at `position` passes a test; a test that is not
+    passed skips one step.
+    """
     denials: list[bytes] = []
     for test in tests:
         denials += [test, _fail(_EPERM)]
@@ -243,7 +254,9 @@ def _fail(error: int) -> bytes:
 
 
 def _argument(position: int) -> bytes:
-    """Load the lower half of an argument of the call: all that the kernel takes of the arguments tested here."""
+    """Load the lower half of an argument of the call: all that the kernel takes of the
+    arguments tested here.
+    """
     return _op(_LOAD, _ARGUMENT + 8 * position)
 
 

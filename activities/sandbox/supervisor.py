@@ -1,10 +1,11 @@
-"""Supervises one sandboxed command: starts it, enforces its limits, ends it with everything it started, and collects
-its output.
+"""Supervises one sandboxed command: starts it, enforces its limits, ends it with everything it
+started, and collects its output.
 
-Runs as a process of its own, on the standard library alone and without the worker's environment. It reads the job as
-one JSON line from stdin and writes the report to stdout. When stdin closes early, because the call was cancelled or the
-worker was killed, it ends everything at once. Either way no process stays, not even one in a session of its own, and no
-file. The folder is looked into only when every process has ended, and with no more rights than they had.
+Runs as a process of its own, on the standard library alone and without the worker's environment. It
+reads the job as one JSON line from stdin and writes the report to stdout. When stdin closes early,
+because the call was cancelled or the worker was killed, it ends everything at once. Either way no
+process stays, not even one in a session of its own, and no file. The folder is looked into only
+when every process has ended, and with no more rights than they had.
 """
 
 import ctypes
@@ -35,7 +36,9 @@ _CHUNK = 65_536
 _MOST_OUTPUT = 1_000
 """A command that writes this many times the kept output is stopped."""
 _SMALL = 16 << 20
-"""Address space of each process that is not counted: about that of an interpreter that does nothing."""
+"""Address space of each process that is not counted: about that of an
+interpreter that does nothing.
+"""
 
 
 def main() -> None:
@@ -89,8 +92,8 @@ def _make_folder(job: dict[str, Any]) -> str:
 
 
 class Supervisor:
-    """One command in its folder, which is inside the container if `folder` is None. `bodies` are those of the files of
-    its workspace.
+    """One command in its folder, which is inside the container if `folder` is None. `bodies` are
+    those of the files of its workspace.
     """
 
     def __init__(self, job: dict[str, Any], folder: str | None, bodies: bytes) -> None:
@@ -128,7 +131,8 @@ class Supervisor:
                 folder = self._hand_over_files(ours)
             stopped = "failed" if folder is None else self._watch(child.pid, folder)
         finally:
-            user = None if self._job["namespaces"] else self._job["user"]  # a namespace ends with its first process
+            # A namespace ends with its first process.
+            user = None if self._job["namespaces"] else self._job["user"]
             ended = processes.end_all(user, _KILL_SECONDS, partial(self._note_end, child.pid))
         child.returncode = self._status
         self._drain()
@@ -141,15 +145,20 @@ class Supervisor:
         return text.replace("{folder}", self._place or "")
 
     def _hand_over_files(self, channel: socket.socket) -> int | None:
-        """Send the files; return the folder, open, once the command is about to run there; None if it could not."""
-        given = json.dumps({"files": self._job["files"], "workspace": self._job["workspace"]}).encode()
+        """Send the files; return the folder, open, once the command is about to run
+        there; None if it could not.
+        """
+        given = json.dumps(
+            {"files": self._job["files"], "workspace": self._job["workspace"]}
+        ).encode()
         channel.settimeout(_START_SECONDS + (len(given) + len(self._bodies)) / _SLOWEST_BYTES)
         try:
             channel.sendall(given + b"\n")
             channel.sendall(self._bodies)
             self._bodies = b""
             word, folders, _, _ = socket.recv_fds(channel, len(READY), 1)
-            self._measured = any(processes.address_spaces().values())  # the command waits for the channel to close
+            # The command waits for the channel to close.
+            self._measured = any(processes.address_spaces().values())
         except OSError:
             return None
         if word != READY:
@@ -157,7 +166,9 @@ class Supervisor:
         return folders[0]
 
     def _watch(self, pid: int, folder: int) -> str:
-        """Wait until the command ends or must be stopped; return the limit that it broke, or nothing."""
+        """Wait until the command ends or must be stopped; return the limit
+        that it broke, or nothing.
+        """
         deadline = time.monotonic() + self._limits["seconds"]
         next_check = 0.0
         while True:
@@ -232,7 +243,9 @@ class Supervisor:
 
 
 def _as_the_command(job: dict[str, Any], folder: int) -> dict[str, Any]:
-    """Collect the files and clear the folder in a child that may touch nothing else. Raises OSError, ValueError."""
+    """Collect the files and clear the folder in a child that may touch nothing else.
+    Raises OSError, ValueError.
+    """
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -266,7 +279,9 @@ def _left(job: dict[str, Any], folder: int) -> dict[str, Any]:
         return left
     known = {file.digest for file in folders.from_json(job["workspace"]).files}
     try:
-        place = os.open(WORKSPACE, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+        place = os.open(
+            WORKSPACE, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder
+        )
         return {**left, "workspace": folders.as_json(folders.read_folder(place, known))}
     except FolderRefused as error:
         return {**left, "refused": str(error)}

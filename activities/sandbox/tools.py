@@ -1,4 +1,6 @@
-"""`python` and `shell`: run code of a plan in the sandbox. `diff` and `apply`: what git says of a workspace."""
+"""`python` and `shell`: run code of a plan in the sandbox. `diff` and `apply`: what
+git says of a workspace.
+"""
 
 import json
 import shutil
@@ -43,8 +45,12 @@ if scope.get("result") is not None:
 _IN_FOLDER: Final = 'cd "$1" && exec /bin/sh -c "$2"'
 _NO_REPOSITORY: Final = 77
 _NO_COMMIT: Final = 78
-"""Exit codes that git itself never has: with 128 it ends for many reasons, such as a patch that is none."""
-_REPOSITORY: Final = f"cd {WORKSPACE} && git rev-parse --git-dir >/dev/null || exit {_NO_REPOSITORY}"
+"""Exit codes that git itself never has: with 128 it ends for many reasons, such
+as a patch that is none.
+"""
+_REPOSITORY: Final = (
+    f"cd {WORKSPACE} && git rev-parse --git-dir >/dev/null || exit {_NO_REPOSITORY}"
+)
 _DIFF: Final = f"""
 if ! since=$(git rev-parse -q --verify "$1^{{commit}}")
 then
@@ -65,11 +71,17 @@ class CodeArguments(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     data: Annotated[JsonValue, Field(description="Also in the file data.json")] = None
-    files: Annotated[dict[str, str], Field(max_length=MAX_SANDBOX_FILES, description="Texts by relative path")] = {}
+    files: Annotated[
+        dict[str, str], Field(max_length=MAX_SANDBOX_FILES, description="Texts by relative path")
+    ] = {}
     timeout_s: Annotated[int, Field(ge=1, le=MAX_SANDBOX_SECONDS)] = 10
     workspace: Annotated[
         Workspace | None,
-        Field(description="A folder that it works in, such as the `workspace` that another call returned"),
+        Field(
+            description=(
+                "A folder that it works in, such as the `workspace` that another call returned"
+            )
+        ),
     ] = None
 
     @field_validator("files")
@@ -77,8 +89,16 @@ class CodeArguments(BaseModel):
     def _inside(cls, files: dict[str, str]) -> dict[str, str]:
         for name in files:
             path = PurePosixPath(name)
-            if not name or len(name) > 200 or not name.isprintable() or path.is_absolute() or ".." in path.parts:
-                raise ValueError(f"{name[:80]!r} is not a relative path inside the folder that can be printed")
+            if (
+                not name
+                or len(name) > 200
+                or not name.isprintable()
+                or path.is_absolute()
+                or ".." in path.parts
+            ):
+                raise ValueError(
+                    f"{name[:80]!r} is not a relative path inside the folder that can be printed"
+                )
             is_below_file = any(str(above) in files for above in path.parents)
             if str(path) != name or is_below_file:
                 raise ValueError(f"{name[:80]!r} is not a plain path, or is below another file")
@@ -90,7 +110,9 @@ class CodeArguments(BaseModel):
 class PythonArguments(CodeArguments):
     """Python code and its data."""
 
-    code: Annotated[str, Field(min_length=1, max_length=100_000, description="Sees `data`; may set `result`")]
+    code: Annotated[
+        str, Field(min_length=1, max_length=100_000, description="Sees `data`; may set `result`")
+    ]
 
 
 class ShellArguments(CodeArguments):
@@ -106,14 +128,18 @@ class PythonResult(Report):
 
 
 class Diff(BaseModel):
-    """What has changed in a workspace, as `git apply` takes it, and the paths of the files that have."""
+    """What has changed in a workspace, as `git apply` takes it, and the paths
+    of the files that have.
+    """
 
     diff: str
     files: list[str]
 
 
 class Applied(BaseModel):
-    """The workspace with the changes of a patch in it, and the paths of the files that it has changed."""
+    """The workspace with the changes of a patch in it, and the paths of the
+    files that it has changed.
+    """
 
     workspace: Workspace
     changed: list[str]
@@ -138,14 +164,18 @@ class _Commands:
     async def git(
         self, workspace: Workspace, context: ToolContext, script: str, *words: str, patch: str = ""
     ) -> Report:
-        """Run a script that uses git in a workspace, above which a patch may lie, and return how it has ended. Raises
-        WorkspaceRefused if that is no repository.
+        """Run a script that uses git in a workspace, above which a patch may lie, and return how it
+        has ended. Raises WorkspaceRefused if that is no repository.
         """
         files = {_PATCH: patch} if patch else {}
         command = ["/bin/sh", "-c", f"{_REPOSITORY}\n{script}", "sh"]
-        report = await self._run_in(workspace, context, [*command, *words], files, MAX_SANDBOX_SECONDS)
+        report = await self._run_in(
+            workspace, context, [*command, *words], files, MAX_SANDBOX_SECONDS
+        )
         if report.exit_code == _NO_REPOSITORY:
-            raise WorkspaceRefused("the workspace is no git repository; `git init` and a first commit make it one")
+            raise WorkspaceRefused(
+                "the workspace is no git repository; `git init` and a first commit make it one"
+            )
         return report
 
     async def _run(
@@ -159,9 +189,16 @@ class _Commands:
         return await self._run_in(args.workspace, context, command, files, args.timeout_s)
 
     async def _run_in(
-        self, workspace: Workspace, context: ToolContext, command: list[str], files: dict[str, str], seconds: int
+        self,
+        workspace: Workspace,
+        context: ToolContext,
+        command: list[str],
+        files: dict[str, str],
+        seconds: int,
     ) -> Report:
-        """Run a command in a workspace. It leaves a new one: the other is as it was, also if this worker dies."""
+        """Run a command in a workspace. It leaves a new one: the other is as it was,
+        also if this worker dies.
+        """
         before = await context.workspaces.load(workspace)
         report, after = await self.sandbox.run_in(before, command, files, seconds)
         kept = await context.workspaces.keep(with_old_times(before, after), workspace)
@@ -171,18 +208,19 @@ class _Commands:
 
 
 def code_tools(sandbox: Sandbox) -> list[Tool]:
-    """Return the tools that run in that sandbox: `python` and `shell`, and where git is installed `diff` and `apply`.
-    Their hint says how its limits are held.
+    """Return the tools that run in that sandbox: `python` and `shell`, and where git is installed
+    `diff` and `apply`. Their hint says how its limits are held.
     """
     registry = Registry()
     commands = _Commands(sandbox)
 
     @tool(effect="read", timeout="150s", queue=queues.SANDBOX, registry=registry)
     async def python(args: PythonArguments, context: ToolContext) -> PythonResult:
-        """Run Python code with the standard library: no network, no asyncio, a private folder, 512 MB of memory.
+        """Run Python code with the standard library: no network, no asyncio, a private
+        folder, 512 MB of memory.
 
-        The code sees the variable `data`; the variable `result` is returned. Code that takes longer than `timeout_s`
-        fails the call. Code that raises does not: check `exit_code`.
+        The code sees the variable `data`; the variable `result` is returned. Code that takes longer
+        than `timeout_s` fails the call. Code that raises does not: check `exit_code`.
         """
         report = await commands.python(args, context)
         result = _result(report)
@@ -193,32 +231,40 @@ def code_tools(sandbox: Sandbox) -> list[Tool]:
     async def shell(args: ShellArguments, context: ToolContext) -> Report:
         """Run a shell command: no network, a private folder, 512 MB of memory.
 
-        A command that takes longer than `timeout_s` fails the call. One that ends with an error does not: check
-        `exit_code`.
+        A command that takes longer than `timeout_s` fails the call. One that ends with an error
+        does not: check `exit_code`.
         """
         return await commands.shell(args, context)
 
     if shutil.which("git", path=PATH):
 
         @tool(effect="read", timeout="150s", queue=queues.SANDBOX, registry=registry)
-        async def diff(workspace: Workspace, context: ToolContext, base: Workspace | None = None) -> Diff:
-            """Return what has changed in a workspace that is a git repository, new files included: since its last
-            commit, or since the last commit of `base`.
+        async def diff(
+            workspace: Workspace, context: ToolContext, base: Workspace | None = None
+        ) -> Diff:
+            """Return what has changed in a workspace that is a git repository, new files included:
+            since its last commit, or since the last commit of `base`.
             """
             since = "HEAD"
             if base is not None:
                 last = await commands.git(base, context, "git rev-parse -q --verify HEAD")
                 if last.exit_code:
-                    raise WorkspaceRefused("`base` has no commit yet, so nothing can be compared with its last one")
+                    raise WorkspaceRefused(
+                        "`base` has no commit yet, so nothing can be compared with its last one"
+                    )
                 since = last.stdout.strip()
             report = await commands.git(workspace, context, _DIFF, since)
             if report.exit_code == _NO_COMMIT:
-                raise WorkspaceRefused(f"the workspace does not have the last commit of `base`, {since}")
+                raise WorkspaceRefused(
+                    f"the workspace does not have the last commit of `base`, {since}"
+                )
             if report.exit_code:
                 raise WorkspaceRefused(f"git cannot compare the workspace: {report.stderr}")
             if not report.files.keys() >= {_PATCH, _PATHS}:
                 most = f"{MAX_SANDBOX_CHARACTERS:,} characters"
-                raise ToolResultError(f"the diff is longer than {most}, or a text in it is not UTF-8")
+                raise ToolResultError(
+                    f"the diff is longer than {most}, or a text in it is not UTF-8"
+                )
             paths = report.files[_PATHS].split("\n")[:-1]
             return Diff(diff=report.files[_PATCH], files=paths)
 
@@ -228,10 +274,13 @@ def code_tools(sandbox: Sandbox) -> list[Tool]:
             patch: Annotated[str, Field(min_length=1, max_length=MAX_SANDBOX_CHARACTERS)],
             context: ToolContext,
         ) -> Applied:
-            """Apply a patch, such as the `diff` of another workspace, to one that is a git repository, and return the
-            workspace with its changes. A patch that does not fit fails the call.
+            """Apply a patch, such as the `diff` of another workspace, to one that is a
+            git repository, and return the workspace with its changes. A patch that does
+            not fit fails the call.
             """
-            report = await commands.git(workspace, context, f"git apply --whitespace=nowarn ../{_PATCH}", patch=patch)
+            report = await commands.git(
+                workspace, context, f"git apply --whitespace=nowarn ../{_PATCH}", patch=patch
+            )
             if report.exit_code or report.workspace is None:
                 raise WorkspaceRefused(f"the patch does not fit: {report.stderr}")
             return Applied(workspace=report.workspace, changed=report.changed)
@@ -247,7 +296,9 @@ def _place_of(args: CodeArguments) -> str:
 def _result(report: Report) -> Any:
     """Return the value that the code left; raises ToolResultError."""
     if _RESULT in report.left_out:
-        raise ToolResultError(f"`result` is longer than {MAX_SANDBOX_CHARACTERS:,} characters of JSON")
+        raise ToolResultError(
+            f"`result` is longer than {MAX_SANDBOX_CHARACTERS:,} characters of JSON"
+        )
     try:
         return json.loads(report.files.get(_RESULT, "null"))
     except (ValueError, RecursionError):

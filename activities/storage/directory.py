@@ -27,7 +27,9 @@ P = ParamSpec("P")
 T = TypeVar("T")
 _Seen = tuple[int, int, int]
 _SHARED_BYTES, _SHARED_MARKERS = 3 * 1024, 16
-"""How long a marker in a file with others is at most, and how many are in one: who reads one reads them all."""
+"""How long a marker in a file with others is at most, and how many are in one: who
+reads one reads them all.
+"""
 
 
 class _Mark(NamedTuple):
@@ -46,7 +48,9 @@ class _Turn(NamedTuple):
 
 
 class _Here(threading.local):
-    """What each thread has for itself: tools run in event loops of their own, and none may close what another uses."""
+    """What each thread has for itself: tools run in event loops of their own, and none may
+    close what another uses.
+    """
 
     turn: _Turn | None = None
 
@@ -56,16 +60,19 @@ class _Here(threading.local):
 
 
 class DirectoryStore:
-    """One file a body, named by digest; markers in a folder beside them. Files appear whole, by rename or link.
+    """One file a body, named by digest; markers in a folder beside them. Files appear
+    whole, by rename or link.
 
-    Every call opens the root and reads the id there, and then works below the root that it has opened. So a folder
-    that was moved away or unmounted, or another one in its place, is never taken for this store, at no instant. Calls
-    of one turn of the event loop share what they open, and only look whether it still is what lies there: the nodes of
-    a group make theirs at one moment. For the same reason the markers of a turn are written to one file, which then
-    gets the name of each: that costs half of what a file for each does.
+    Every call opens the root and reads the id there, and then works below the root that it has
+    opened. So a folder that was moved away or unmounted, or another one in its place, is never
+    taken for this store, at no instant. Calls of one turn of the event loop share what they open,
+    and only look whether it still is what lies there: the nodes of a group make theirs at one
+    moment. For the same reason the markers of a turn are written to one file, which then gets the
+    name of each: that costs half of what a file for each does.
 
-    Nothing is synced to the disk: a killed process loses nothing, and after a power cut a missing or torn body is
-    found by its digest and its node runs again. Files are open to those only who may enter the folder.
+    Nothing is synced to the disk: a killed process loses nothing, and after a power cut a
+    missing or torn body is found by its digest and its node runs again. Files are open to those
+    only who may enter the folder.
     """
 
     def __init__(self, root: Path) -> None:
@@ -107,7 +114,9 @@ class DirectoryStore:
         body = body_of(reference, files.marker_in(found, key) if key else found)
         if body is None and reference == name_of(reference):
             await self._run(0, files.unlink, path)
-            raise BodyMissing(f"the body {reference} under {run_prefix} was damaged; it is gone now")
+            raise BodyMissing(
+                f"the body {reference} under {run_prefix} was damaged; it is gone now"
+            )
         if body is None:
             raise BodyMissing(f"the body {reference} under {run_prefix} is damaged")
         return body
@@ -182,8 +191,12 @@ class DirectoryStore:
         """Follows no link: a link itself is deleted. Folders go with the last file in them."""
         await self._run(INLINE_BYTES + 1, files.delete, run_prefix, names)
 
-    async def _run(self, size: int, work: Callable[Concatenate[int, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Work below the root, on the event loop if `size` bytes are few. Lets any OSError out as StoreUnavailable."""
+    async def _run(
+        self, size: int, work: Callable[Concatenate[int, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Work below the root, on the event loop if `size` bytes are few. Lets any OSError
+        out as StoreUnavailable.
+        """
 
         def within() -> T:
             root = self._opened()
@@ -199,15 +212,17 @@ class DirectoryStore:
         except OSError as error:
             raise self._unavailable(error) from error
 
-    def _at_once(self, work: Callable[Concatenate[int, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+    def _at_once(
+        self, work: Callable[Concatenate[int, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
         try:
             return work(self._opened_in_turn(), *args, **kwargs)
         except OSError as error:
             raise self._unavailable(error) from error
 
     def _opened_in_turn(self) -> int:
-        """Return the root, opened in this turn of the event loop, and still there with its id. Raises OSError or
-        StoreUnavailable.
+        """Return the root, opened in this turn of the event loop, and still there with its id.
+        Raises OSError or StoreUnavailable.
         """
         turn, seen = self._here.turn, self._seen()
         if turn is not None and turn.seen == seen:
@@ -220,8 +235,8 @@ class DirectoryStore:
         return root
 
     def _seen(self) -> _Seen | None:
-        """Return which folder lies at the root now, if one does, and when something in it last changed its name: that
-        of the id does not change otherwise.
+        """Return which folder lies at the root now, if one does, and when something in it last
+        changed its name: that of the id does not change otherwise.
         """
         try:
             place = self._root.stat()

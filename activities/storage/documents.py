@@ -9,7 +9,9 @@ from sennit.activities.toolbox.errors import DocsNotFound
 
 @dataclass(frozen=True, slots=True)
 class DocumentRule:
-    """`default` serves runs that name no folder; others must lie below `roots` or a folder of `grants`."""
+    """`default` serves runs that name no folder; others must lie below `roots`
+    or a folder of `grants`.
+    """
 
     default: Path | None
     roots: tuple[Path, ...]
@@ -17,8 +19,8 @@ class DocumentRule:
     worker: str
 
     def folder(self, asked: str | None, *, scheduled: bool = False) -> Path | None:
-        """Return the folder for a run, None when it asks for none and there is none. What a person has granted is not
-        for runs that are `scheduled`.
+        """Return the folder for a run, None when it asks for none and there is none. What a person
+        has granted is not for runs that are `scheduled`.
 
         Raises DocsNotFound naming folder and worker when it is not there or not allowed.
         """
@@ -30,7 +32,9 @@ class DocumentRule:
         return whole
 
     def attached(self, asked: str, *, scheduled: bool = False) -> Path:
-        """Return the file or folder of an attachment: the same holds for it as for documents. Raises DocsNotFound."""
+        """Return the file or folder of an attachment: the same holds for it as for
+        documents. Raises DocsNotFound.
+        """
         whole = self._allowed("attached file", asked, "--attach", scheduled=scheduled)
         if not (whole.is_file() or whole.is_dir()):
             raise DocsNotFound(f"attached file {asked} is not there on worker {self.worker}")
@@ -57,4 +61,6 @@ class DocumentRule:
         way = ""
         if self.grants.path is not None and not scheduled:
             way = f"; its user opens it with `{flag}` of `sennit ask` or `sennit run`"
-        raise DocsNotFound(f"{what} {asked} is outside SENNIT_DOCS_ROOTS of worker {self.worker}{way}")
+        raise DocsNotFound(
+            f"{what} {asked} is outside SENNIT_DOCS_ROOTS of worker {self.worker}{way}"
+        )

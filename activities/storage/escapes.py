@@ -1,4 +1,6 @@
-"""Keeps what comes from outside from passing for a reference where values and references stand in one JSON."""
+"""Keeps what comes from outside from passing for a reference where values and
+references stand in one JSON.
+"""
 
 import re
 from typing import Any
@@ -10,7 +12,9 @@ _LOOKS = re.compile(rf"{REFERENCE}{_ESCAPE}*")
 
 
 def escaped(value: Any) -> Any:
-    """Return a JSON value in which no object is a reference. `unescaped_key` gives back each of its keys."""
+    """Return a JSON value in which no object is a reference. `unescaped_key` gives
+    back each of its keys.
+    """
     if isinstance(value, dict):
         return {escaped_key(key): escaped(part) for key, part in value.items()}
     if isinstance(value, list):

@@ -1,5 +1,5 @@
-"""Files below an opened folder: whole or not there, by rename or link, and by the calls of the system alone: `open`
-makes five of them where two will do, and each node makes several.
+"""Files below an opened folder: whole or not there, by rename or link, and by the calls of the
+system alone: `open` makes five of them where two will do, and each node makes several.
 """
 
 import os
@@ -68,8 +68,9 @@ def replace(root: int, path: str, body: bytes) -> None:
 
 
 def link(root: int, folder: str, bodies: Mapping[str, bytes]) -> dict[str, bytes]:
-    """Write each body under its name unless that is there, all to one file, and return what is under the names: of the
-    first ones only if another one cannot be written. Raises OSError if none can.
+    """Write each body under its name unless that is there, all to one file, and return
+    what is under the names: of the first ones only if another one cannot be written.
+    Raises OSError if none can.
     """
     part = _part(root, f"{folder}{next(iter(bodies))}", _shared(bodies))
     found: dict[str, bytes] = {}
@@ -100,7 +101,9 @@ def marker(root: int, folder: str, name: str) -> bytes | None:
 
 
 def _shared(bodies: Mapping[str, bytes]) -> bytes:
-    """Return what a file has in it that has the names of all these markers. Its first line says where each is."""
+    """Return what a file has in it that has the names of all these markers. Its first
+    line says where each is.
+    """
     if len(bodies) == 1:
         return next(iter(bodies.values()))
     ends = list(accumulate(map(len, bodies.values()), initial=0))
@@ -124,7 +127,9 @@ def marker_in(found: bytes, name: str) -> bytes:
 
 
 def _part(root: int, path: str, body: bytes) -> str:
-    """Write `body` beside `path` under a name of its own, creating the folders below the root at the first write."""
+    """Write `body` beside `path` under a name of its own, creating the folders below the
+    root at the first write.
+    """
     folder, slash, name = path.rpartition("/")
     part = f"{folder}{slash}.{name}.{_PROCESS}{os.getpid():x}.{next(_PARTS):x}"
     try:
@@ -190,7 +195,11 @@ def _entries(root: int, folder: str) -> Iterator[Iterator[os.DirEntry[str]]]:
 
 def delete(root: int, run_prefix: str, names: Sequence[str]) -> None:
     namespace, _, run = run_prefix.rpartition("/")
-    with suppress(FileNotFoundError), opened(namespace, root) as above, opened(run, above) as folder:
+    with (
+        suppress(FileNotFoundError),
+        opened(namespace, root) as above,
+        opened(run, above) as folder,
+    ):
         with suppress(FileNotFoundError), opened(MARKERS.rstrip("/"), folder) as markers:
             for name in names:
                 if name.startswith(MARKERS):

@@ -1,7 +1,7 @@
 """Garbage: what is stored of runs that the Temporal server no longer knows.
 
-Each run prefix has a marker for every run that uses it: its owners. They are there before anything else is, and are
-deleted last. So what a crash leaves half deleted is found again.
+Each run prefix has a marker for every run that uses it: its owners. They are there before anything
+else is, and are deleted last. So what a crash leaves half deleted is found again.
 """
 
 import re
@@ -31,7 +31,9 @@ _PLAIN = re.compile(r"[\w.:/ -]*", re.ASCII)
 
 
 class Owner(BaseModel):
-    """A run as Temporal knows it: the id of its namespace, its workflow id, and the first run id of its chain."""
+    """A run as Temporal knows it: the id of its namespace, its workflow id, and the
+    first run id of its chain.
+    """
 
     namespace: str
     workflow: str
@@ -39,12 +41,15 @@ class Owner(BaseModel):
 
 
 async def claim(store: ArtifactStore, run_prefix: str, owner: Owner) -> None:
-    """Say that a run uses this prefix, before it stores anything there. Safe to repeat. Raises StoreUnavailable."""
+    """Say that a run uses this prefix, before it stores anything there. Safe to repeat.
+    Raises StoreUnavailable.
+    """
     await store.mark(run_prefix, f"{owner.run}{_SUFFIX}", owner.model_dump_json().encode())
 
 
 async def claim_origin(store: ArtifactStore, run_prefix: str, owner: Owner) -> None:
-    """Say that a run forks the run that this prefix belongs to, so that what is there is kept as long as it is known.
+    """Say that a run forks the run that this prefix belongs to, so that what is there is kept
+    as long as it is known.
 
     Raises OriginMissing if it is gone, and StoreUnavailable.
     """
@@ -53,11 +58,16 @@ async def claim_origin(store: ArtifactStore, run_prefix: str, owner: Owner) -> N
     if await is_claimed(store, run_prefix):
         await claim(store, f"{namespace}/{root}", owner)
     if not await is_claimed(store, run_prefix):
-        raise OriginMissing(f"what run {root} has stored is gone, so nobody knows what it has written: start a new run")
+        raise OriginMissing(
+            f"what run {root} has stored is gone, so nobody knows what it has written: start a "
+            "new run"
+        )
 
 
 async def is_claimed(store: ArtifactStore, run_prefix: str) -> bool:
-    """Whether a run's artifacts are there, or those of the run above a sub-agent. Raises StoreUnavailable."""
+    """Whether a run's artifacts are there, or those of the run above a sub-agent.
+    Raises StoreUnavailable.
+    """
     namespace, _, run = run_prefix.rpartition("/")
     root = run[:RUN_ID_CHARACTERS]
     return await store.marked(f"{namespace}/{root}", f"{root}{_SUFFIX}") is not None
@@ -74,14 +84,22 @@ class KnownRuns:
 
     @classmethod
     async def of(cls, client: Client) -> Self:
-        """Ask for the namespace of a client: its id, and for how many seconds it keeps runs that are over."""
+        """Ask for the namespace of a client: its id, and for how many seconds it
+        keeps runs that are over.
+        """
         found = await client.workflow_service.describe_namespace(
             DescribeNamespaceRequest(namespace=client.namespace), timeout=_LIMIT
         )
-        return cls(client, found.namespace_info.id, found.config.workflow_execution_retention_ttl.ToSeconds())
+        return cls(
+            client,
+            found.namespace_info.id,
+            found.config.workflow_execution_retention_ttl.ToSeconds(),
+        )
 
     async def include(self, owner: Owner) -> bool:
-        """Whether any run of the owner's chain is there: continued, reset, or another one's predecessor by its id."""
+        """Whether any run of the owner's chain is there: continued, reset, or another one's
+        predecessor by its id.
+        """
         if await self._first_run(owner.workflow) == owner.run:
             return True
         plain = _PLAIN.match(owner.workflow)
@@ -99,7 +117,9 @@ class KnownRuns:
 
     async def _first_run(self, workflow: str, run: str | None = None) -> str | None:
         try:
-            found = await self.client.get_workflow_handle(workflow, run_id=run).describe(rpc_timeout=_LIMIT)
+            found = await self.client.get_workflow_handle(workflow, run_id=run).describe(
+                rpc_timeout=_LIMIT
+            )
         except RPCError as error:
             if error.status is RPCStatusCode.NOT_FOUND and "namespace" not in error.message.lower():
                 return None
@@ -152,7 +172,8 @@ async def stored_runs(store: ArtifactStore, namespace: str) -> AsyncIterator[Sto
 async def is_garbage(store: ArtifactStore, stored: StoredRun, known: KnownRuns) -> bool:
     """Whether the server knows none of the runs that use these prefixes, and has known them all.
 
-    What belongs to another server, or to nobody, is no garbage. Raises RPCError and StoreUnavailable.
+    What belongs to another server, or to nobody, is no garbage. Raises
+    RPCError and StoreUnavailable.
     """
     found = False
     for each in stored.owners():
@@ -164,7 +185,8 @@ async def is_garbage(store: ArtifactStore, stored: StoredRun, known: KnownRuns) 
         if owner.namespace != known.namespace or await known.include(owner):
             return False
         stored.workflow, found = stored.workflow or owner.workflow, True
-    return found and (await KnownRuns.of(known.client)).namespace == known.namespace  # the same server, to the end
+    # The same server, to the end.
+    return found and (await KnownRuns.of(known.client)).namespace == known.namespace
 
 
 async def delete(store: ArtifactStore, stored: StoredRun) -> None:

@@ -1,4 +1,6 @@
-"""What the user of a local stack allows runs, as a client has written it into the state directory."""
+"""What the user of a local stack allows runs, as a client has written it
+into the state directory.
+"""
 
 import json
 import os
@@ -14,7 +16,9 @@ from sennit.workflows.messages.write_grants import Permission, WriteGrant, Writt
 
 
 class Chain(NamedTuple):
-    """A run with all that it continues as: its workflow id and its first run id, which only the server gives."""
+    """A run with all that it continues as: its workflow id and its first run id, which
+    only the server gives.
+    """
 
     workflow: str
     first_run: str
@@ -22,7 +26,9 @@ class Chain(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Grants:
-    """The grants in a file, as it is now; none without a file, or if others than its owner can write it."""
+    """The grants in a file, as it is now; none without a file, or if others than
+    its owner can write it.
+    """
 
     path: Path | None
 
@@ -31,7 +37,9 @@ class Grants:
         return tuple(map(Path, self._read().docs))
 
     def may_write(self, run: Chain, secret: str = "") -> bool:
-        """Whether the writes of a run, and of its sub-agents, need no approval. See `_has` for what a secret says."""
+        """Whether the writes of a run, and of its sub-agents, need no approval. See `_has`
+        for what a secret says.
+        """
         return self._has("writes", run, secret)
 
     def may_trust(self, run: Chain, secret: str = "") -> bool:
@@ -41,8 +49,9 @@ class Grants:
     def _has(self, wanted: Permission, run: Chain, secret: str) -> bool:
         """Whether a run has a permission.
 
-        The first run that shows a secret claims it, and keeps it however often it asks, also after a crash and a reset.
-        Of several at once, one does. To all others the secret says nothing. Raises OSError if that cannot be noted.
+        The first run that shows a secret claims it, and keeps it however often it asks, also after
+        a crash and a reset. Of several at once, one does. To all others the secret says nothing.
+        Raises OSError if that cannot be noted.
         """
         if self.path is None or not self.path.exists():
             return False
@@ -54,7 +63,9 @@ class Grants:
 
             # The run claims what its secret opens, if no other run has done so.
             hashed, now = hash_of(secret), time.time()
-            claimed = [grant for grant in of_run if grant.secret == hashed and grant.may_be_claimed(now)]
+            claimed = [
+                grant for grant in of_run if grant.secret == hashed and grant.may_be_claimed(now)
+            ]
             if not claimed:
                 return False
             for grant in claimed:

@@ -1,8 +1,9 @@
-"""What runs have called, as it lies beside the artifacts: one object a run, and one table of patterns a tenant.
+"""What runs have called, as it lies beside the artifacts: one object a run, and one
+table of patterns a tenant.
 
-It is in a place that belongs to no run, and holds no values: what stands for one is its HMAC, with a key that the store
-has for this alone. Whoever reads it takes it for a guess. What is cut off or made up is passed over and counted, and
-what is lost is learned again.
+It is in a place that belongs to no run, and holds no values: what stands for one is its HMAC, with
+a key that the store has for this alone. Whoever reads it takes it for a guess. What is cut off or
+made up is passed over and counted, and what is lost is learned again.
 """
 
 import asyncio
@@ -16,7 +17,13 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from sennit.activities.limits import MAX_FRESH_RUNS, MAX_NOTED_CONVERSATIONS
-from sennit.activities.storage.artifacts import MARKERS, ArtifactStore, StoredObject, StoreUnavailable, encode
+from sennit.activities.storage.artifacts import (
+    MARKERS,
+    ArtifactStore,
+    StoredObject,
+    StoreUnavailable,
+    encode,
+)
 from sennit.workflows.plan.learning.patterns import PatternTable, read_table
 from sennit.workflows.plan.learning.trajectory import Trajectory, read_trajectory
 
@@ -26,7 +33,9 @@ WAIT_SECONDS: Final = 2.0
 """The longest that a planner waits for what earlier runs teach."""
 _KEY: Final = "key"
 _RUN, _VALUES, _TABLE = "run", "values", "table"
-_NAME: Final = re.compile(r"(?P<tenant>[0-9a-f]{16})\.(?:(?P<run>[0-9A-Za-z-]{1,100})\.)?(?P<kind>run|values|table)\Z")
+_NAME: Final = re.compile(
+    r"(?P<tenant>[0-9a-f]{16})\.(?:(?P<run>[0-9A-Za-z-]{1,100})\.)?(?P<kind>run|values|table)\Z"
+)
 _MARK_CHARACTERS: Final = 16
 _AT_ONCE: Final = 16
 """Objects that are read side by side."""
@@ -34,7 +43,9 @@ log = logging.getLogger("tools")
 
 
 class Marks:
-    """Makes marks of values: equal values have equal ones in one store, and nobody without its key can tell which."""
+    """Makes marks of values: equal values have equal ones in one store, and nobody without
+    its key can tell which.
+    """
 
     def __init__(self, key: bytes) -> None:
         self._key = key
@@ -44,7 +55,9 @@ class Marks:
         return self._mark(encode(value, canonical=True))
 
     def of_tenant(self, tenant: str) -> str:
-        """Return what names a tenant's objects: a tenant may be called anything, and is no file's name."""
+        """Return what names a tenant's objects: a tenant may be called anything,
+        and is no file's name.
+        """
         return self._mark(b"tenant\0" + tenant.encode())
 
     def words(self, text: str, most: int) -> tuple[str, ...]:
@@ -59,8 +72,8 @@ class Marks:
 
 @dataclass(slots=True)
 class Learning:
-    """What is known of a tenant's runs: the `table` with the runs beside it, how many objects were `ignored`, and the
-    runs whose values were kept on purpose.
+    """What is known of a tenant's runs: the `table` with the runs beside it, how many objects were
+    `ignored`, and the runs whose values were kept on purpose.
     """
 
     table: PatternTable = field(default_factory=PatternTable)
@@ -71,7 +84,9 @@ class Learning:
 
 @dataclass(slots=True)
 class Compaction:
-    """What was folded into tables: how many runs of how many tenants, and how many objects were of no use."""
+    """What was folded into tables: how many runs of how many tenants, and how many
+    objects were of no use.
+    """
 
     runs: int = 0
     tenants: int = 0
@@ -95,25 +110,32 @@ class LearnedStore:
         self._keys: dict[str, bytes] = {}
 
     async def marks(self, namespace: str) -> Marks:
-        """Return what makes marks in this namespace. The first one who asks makes the key. Raises StoreUnavailable."""
+        """Return what makes marks in this namespace. The first one who asks makes the key.
+        Raises StoreUnavailable.
+        """
         if namespace not in self._keys:
             mine = secrets.token_hex(32).encode()
             self._keys[namespace] = await self._store.mark(_prefix(namespace), _KEY, mine)
         return Marks(self._keys[namespace])
 
-    async def note(self, namespace: str, tenant: str, run: Trajectory, values: bytes | None = None) -> None:
-        """Keep a run, and what it said if that is to be kept. A run that ends again, after a reset, takes the place of
-        its first end. Raises StoreUnavailable.
+    async def note(
+        self, namespace: str, tenant: str, run: Trajectory, values: bytes | None = None
+    ) -> None:
+        """Keep a run, and what it said if that is to be kept. A run that ends again, after a reset,
+        takes the place of its first end. Raises StoreUnavailable.
         """
         marks = await self.marks(namespace)
         owner = marks.of_tenant(tenant)
         body = run.model_dump_json(exclude_defaults=True).encode()
         await self._store.replace_marker(_prefix(namespace), f"{owner}.{run.run}.{_RUN}", body)
         if values is not None:
-            await self._store.replace_marker(_prefix(namespace), f"{owner}.{run.run}.{_VALUES}", values)
+            await self._store.replace_marker(
+                _prefix(namespace), f"{owner}.{run.run}.{_VALUES}", values
+            )
 
     async def read(self, namespace: str, tenant: str, most: int = MAX_FRESH_RUNS) -> Learning:
-        """Return what the runs of a tenant teach: the table, and the latest of the runs that are in none yet.
+        """Return what the runs of a tenant teach: the table, and the latest of the
+        runs that are in none yet.
 
         Raises StoreUnavailable.
         """
@@ -133,26 +155,34 @@ class LearnedStore:
         return found
 
     async def hints(self, namespace: str, tenant: str) -> Learning:
-        """Return the same for who plans: nothing, if the store is away or slow. Nothing waits for it longer."""
+        """Return the same for who plans: nothing, if the store is away or slow.
+        Nothing waits for it longer.
+        """
         try:
             async with asyncio.timeout(WAIT_SECONDS):
                 return await self.read(namespace, tenant)
         except (StoreUnavailable, TimeoutError) as error:
-            log.info("what earlier runs teach is not at hand: %s", str(error) or "the store is slow")
+            log.info(
+                "what earlier runs teach is not at hand: %s", str(error) or "the store is slow"
+            )
             return Learning()
 
     async def compact(self, namespace: str) -> Compaction:
-        """Fold the runs into the tables of their tenants, and delete their objects, and those of no use.
+        """Fold the runs into the tables of their tenants, and delete their
+        objects, and those of no use.
 
-        A table is written before the objects in it are deleted, and names them: after a crash in between they count
-        once. Two that do it at once may lose what one of them has folded. Raises StoreUnavailable.
+        A table is written before the objects in it are deleted, and names them: after a crash in
+        between they count once. Two that do it at once may lose what one of them has folded.
+        Raises StoreUnavailable.
         """
         done = Compaction()
         for owner, objects in (await self._objects(namespace)).items():
             await self._compact_tenant(namespace, owner, objects, done)
         return done
 
-    async def _compact_tenant(self, namespace: str, owner: str, objects: _Objects, done: Compaction) -> None:
+    async def _compact_tenant(
+        self, namespace: str, owner: str, objects: _Objects, done: Compaction
+    ) -> None:
         read = Learning()
         table = PatternTable()
         if objects.table:
@@ -178,8 +208,8 @@ class LearnedStore:
         await self._delete(namespace, latest[:-MAX_NOTED_CONVERSATIONS])
 
     async def forget(self, namespace: str, tenant: str) -> int:
-        """Delete all that is known of a tenant's runs, and return how many objects there were. Raises
-        StoreUnavailable.
+        """Delete all that is known of a tenant's runs, and return how many objects there were.
+        Raises StoreUnavailable.
         """
         owner = (await self.marks(namespace)).of_tenant(tenant)
         objects = (await self._objects(namespace)).get(owner, _Objects())
@@ -190,7 +220,9 @@ class LearnedStore:
         return len(gone) + objects.table
 
     async def conversations(self, namespace: str, tenant: str) -> AsyncIterator[bytes]:
-        """Yield what each run has said whose values were kept, the oldest first. Raises StoreUnavailable."""
+        """Yield what each run has said whose values were kept, the oldest first.
+        Raises StoreUnavailable.
+        """
         owner = (await self.marks(namespace)).of_tenant(tenant)
         objects = (await self._objects(namespace)).get(owner, _Objects())
         for each in sorted(objects.values.values(), key=lambda each: (each.changed, each.name)):
@@ -199,7 +231,9 @@ class LearnedStore:
                 yield body
 
     async def _table(self, namespace: str, owner: str, found: Learning) -> PatternTable:
-        """Return the table of a tenant. One that cannot be read is counted, and an empty one takes its place."""
+        """Return the table of a tenant. One that cannot be read is counted, and an
+        empty one takes its place.
+        """
         table = read_table(await self._store.marked(_prefix(namespace), f"{owner}.{_TABLE}"))
         if table is None:
             found.ignored += 1
@@ -223,7 +257,9 @@ class LearnedStore:
                     yield each, read_trajectory(body)
 
     async def _objects(self, namespace: str) -> dict[str, _Objects]:
-        """Return what lies here, by the marks of tenants. What has another name is nobody's, and stays."""
+        """Return what lies here, by the marks of tenants. What has another name
+        is nobody's, and stays.
+        """
         found: dict[str, _Objects] = {}
         async for each in self._store.list_objects(namespace, PLACE):
             name = _NAME.match(each.name.removeprefix(MARKERS))

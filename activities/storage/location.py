@@ -12,12 +12,15 @@ def bucket_url(text: str) -> str:
     """Return the URL of a bucket and prefix without a slash at its end. Raises ValueError."""
     url = text.rstrip("/")
     if not _BUCKET.fullmatch(url):
-        raise ValueError("must be a folder, or s3://BUCKET/PREFIX; keys are read from AWS_* variables")
+        raise ValueError(
+            "must be a folder, or s3://BUCKET/PREFIX; keys are read from AWS_* variables"
+        )
     return url
 
 
 def open_store(location: Path | str) -> ArtifactStore:
-    """Return the store in a folder or at a `bucket_url`, which may not be there now: only a call finds out.
+    """Return the store in a folder or at a `bucket_url`, which may not be there now:
+    only a call finds out.
 
     Raises StoreUnavailable with what to do if variables or packages that a bucket needs are wrong.
     """
@@ -28,5 +31,7 @@ def open_store(location: Path | str) -> ArtifactStore:
     try:
         from sennit.activities.storage.s3 import S3Store
     except ModuleNotFoundError as missing:
-        raise StoreUnavailable(f"a bucket needs sennit[s3]; {missing.name} is not installed") from None
+        raise StoreUnavailable(
+            f"a bucket needs sennit[s3]; {missing.name} is not installed"
+        ) from None
     return S3Store(location)

@@ -1,4 +1,6 @@
-"""Reads outputs by their references: an output by its own, or what a join or a map has gathered by its manifest."""
+"""Reads outputs by their references: an output by its own, or what a join or a map has
+gathered by its manifest.
+"""
 
 import asyncio
 import json
@@ -12,12 +14,14 @@ AT_ONCE = 16
 """Outputs that are read at once, which a worker holds in memory together."""
 Read = Callable[[str], Awaitable[Any]]
 _LEVELS = 200
-"""Lists and objects in each other in a manifest: more than any run makes, and fewer than Python can follow."""
+"""Lists and objects in each other in a manifest: more than any run makes, and fewer
+than Python can follow.
+"""
 
 
 async def value_of(reference: str, read: Read) -> Any:
-    """Return what a reference stands for; `read` gives an output by its own. The grammar of manifests is in
-    `sennit.workflows.plan.scheduling.joins`.
+    """Return what a reference stands for; `read` gives an output by its own. The grammar of
+    manifests is in `sennit.workflows.plan.scheduling.joins`.
 
     Raises BodyMissing, also for what is no reference, and what `read` raises.
     """
@@ -35,7 +39,9 @@ async def value_of(reference: str, read: Read) -> Any:
 
 
 def _references(part: Any, levels: int) -> Iterator[str]:
-    """Yield the references in a manifest in their order. Raises BodyMissing for anything else that is in it."""
+    """Yield the references in a manifest in their order. Raises BodyMissing for
+    anything else that is in it.
+    """
     if not levels:
         raise BodyMissing("a manifest of so many levels is no reference")
     if isinstance(part, list):

@@ -1,4 +1,6 @@
-"""Images, PDFs and recordings in the artifact store: how their bytes come in and out, and into the runs of forks."""
+"""Images, PDFs and recordings in the artifact store: how their bytes come in and out, and
+into the runs of forks.
+"""
 
 import base64
 from collections.abc import Awaitable, Callable
@@ -14,11 +16,16 @@ from sennit.workflows.plan.limits import MAX_CALL_MEDIA
 _Change = Callable[[dict[str, Any]], Awaitable[Any]]
 _FILE = (b'"media":"', b'"data":"')
 _KEPT = (b'"media":"', b'"artifact":"')
-"""What stands in an output that has media with its bytes, or media that is kept: no other output is searched."""
+"""What stands in an output that has media with its bytes, or media that is kept: no
+other output is searched.
+"""
 
 
-async def keep_media(store: ArtifactStore, run_prefix: str, body: bytes, shown: str, name: str = "") -> Media:
-    """Keep the bytes of media and return the value that stands for it. `shown` is what people call it in an error.
+async def keep_media(
+    store: ArtifactStore, run_prefix: str, body: bytes, shown: str, name: str = ""
+) -> Media:
+    """Keep the bytes of media and return the value that stands for it. `shown` is what
+    people call it in an error.
 
     Safe to repeat: the same bytes are the same artifact. Raises BadMedia and StoreUnavailable.
     """
@@ -28,8 +35,8 @@ async def keep_media(store: ArtifactStore, run_prefix: str, body: bytes, shown: 
 
 
 async def with_media_kept(store: ArtifactStore, run_prefix: str, output: Any, body: bytes) -> Any:
-    """Return a tool's output, whose `body` is given, with its media kept and values in their place that name it. What
-    only looks like media stays as it is. Raises StoreUnavailable.
+    """Return a tool's output, whose `body` is given, with its media kept and values in their place
+    that name it. What only looks like media stays as it is. Raises StoreUnavailable.
     """
     if not all(mark in body for mark in _FILE):
         return output
@@ -45,9 +52,11 @@ async def with_media_kept(store: ArtifactStore, run_prefix: str, output: Any, bo
     return await _changed(output, is_file, keep)
 
 
-async def copy_media(store: ArtifactStore, home: str, run_prefix: str, output: Any, body: bytes) -> None:
-    """Keep the media that an output of another run names in this run too, so that it needs nothing of that one. Raises
-    BodyMissing and StoreUnavailable.
+async def copy_media(
+    store: ArtifactStore, home: str, run_prefix: str, output: Any, body: bytes
+) -> None:
+    """Keep the media that an output of another run names in this run too, so that it needs nothing
+    of that one. Raises BodyMissing and StoreUnavailable.
     """
     if not all(mark in body for mark in _KEPT):
         return
@@ -59,11 +68,14 @@ async def copy_media(store: ArtifactStore, home: str, run_prefix: str, output: A
     await _changed(output, lambda value: as_media(value) is not None, copy)
 
 
-async def load_media(store: ArtifactStore, run_prefix: str, values: list[Any]) -> list[tuple[Media, str]]:
-    """Return media with its bytes in base64, as every provider wants them. A value is media or a list of such.
+async def load_media(
+    store: ArtifactStore, run_prefix: str, values: list[Any]
+) -> list[tuple[Media, str]]:
+    """Return media with its bytes in base64, as every provider wants them. A value is
+    media or a list of such.
 
-    Its size is that of its bytes, whatever the value says. Raises BadMedia for any other value, for more files or bytes
-    than a call may have, BodyMissing and StoreUnavailable.
+    Its size is that of its bytes, whatever the value says. Raises BadMedia for any other value, for
+    more files or bytes than a call may have, BodyMissing and StoreUnavailable.
     """
     wanted = [_checked(value) for value in _flat(values)]
     if len(wanted) > MAX_CALL_MEDIA:
@@ -77,7 +89,8 @@ async def load_media(store: ArtifactStore, run_prefix: str, values: list[Any]) -
         body = await store.get(run_prefix, media.artifact)
         total += len(body)
         _check_total(total)
-        if type_of(body) != media.media:  # a value may have been made up: any artifact of the run has a digest
+        # A value may have been made up: any artifact of the run has a digest.
+        if type_of(body) != media.media:
             raise BadMedia(f"the artifact {media.artifact} is no {media.media}")
         true = media.model_copy(update={"bytes": len(body)})
         loaded.append((true, base64.b64encode(body).decode()))
@@ -88,7 +101,9 @@ def _check_total(total: int) -> None:
     """Raise BadMedia for more bytes than a call may have."""
     if total > MAX_CALL_MEDIA_BYTES:
         size = f"{total:,} bytes; at most {MAX_CALL_MEDIA_BYTES:,}"
-        raise BadMedia(f"the media of the call has {size}: make it smaller, or ask in several calls")
+        raise BadMedia(
+            f"the media of the call has {size}: make it smaller, or ask in several calls"
+        )
 
 
 async def _changed(

@@ -1,4 +1,6 @@
-"""Waits for a store that is away for a while, so that nothing fails, and nothing is called again, only for that."""
+"""Waits for a store that is away for a while, so that nothing fails, and nothing is
+called again, only for that.
+"""
 
 import asyncio
 import time
@@ -35,7 +37,9 @@ def store_wait() -> Iterator[StoreWait]:
 
 
 class _StoppedLimit:
-    """A limit of time that stands still during blocks, side by side or one after another: calls of a store, say."""
+    """A limit of time that stands still during blocks, side by side or one after another:
+    calls of a store, say.
+    """
 
     def __init__(self, limit: asyncio.Timeout) -> None:
         self._limit = limit
@@ -54,7 +58,8 @@ class _StoppedLimit:
         finally:
             self._calls -= 1
             if not self._calls and not self._limit.expired():
-                with suppress(RuntimeError):  # the limited work has ended, and left this call behind
+                # The limited work has ended, and left this call behind.
+                with suppress(RuntimeError):
                     self._limit.reschedule(time() + self._left)
 
 
@@ -80,15 +85,20 @@ def outside_of_the_limit() -> Iterator[None]:
 
 
 class PatientStore:
-    """A store whose calls wait while it is away, and are then made again: each may be, with the same result.
+    """A store whose calls wait while it is away, and are then made again: each may
+    be, with the same result.
 
-    A call waits for at most the seconds that `patience` returns when the store is missed; then it raises
-    StoreUnavailable. So it does after a second try if the store is there and refuses, because the disk is full for
-    instance. `missed` is told of each look at which the store was away.
+    A call waits for at most the seconds that `patience` returns when the store is missed;
+    then it raises StoreUnavailable. So it does after a second try if the store is there
+    and refuses, because the disk is full for instance. `missed` is told of each look at
+    which the store was away.
     """
 
     def __init__(
-        self, store: ArtifactStore, patience: Callable[[], float], missed: Callable[[StoreUnavailable], None]
+        self,
+        store: ArtifactStore,
+        patience: Callable[[], float],
+        missed: Callable[[StoreUnavailable], None],
     ) -> None:
         self._store = store
         self._patience = patience

@@ -1,4 +1,6 @@
-"""What a run is bound to, as artifacts: its run_context, and the checked plan that every node activity reads."""
+"""What a run is bound to, as artifacts: its run_context, and the checked plan that
+every node activity reads.
+"""
 
 import asyncio
 import re
@@ -9,7 +11,13 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel, ConfigDict, JsonValue, field_validator
 
 from sennit.activities.limits import MAX_BODY_BYTES, MAX_KEPT_PLANS_BYTES, MAX_KEPT_VALUES_BYTES
-from sennit.activities.storage.artifacts import ArtifactStore, BodyMissing, decode, digest_of, encode
+from sennit.activities.storage.artifacts import (
+    ArtifactStore,
+    BodyMissing,
+    decode,
+    digest_of,
+    encode,
+)
 from sennit.activities.storage.manifest import value_of
 from sennit.activities.toolbox.read_output import ENTRY, GIVE, PART, SLEEP
 from sennit.workflows.plan.bounded_cache import BoundedCache, decoded_bytes
@@ -22,8 +30,8 @@ from sennit.workflows.plan.language.nodes import ApprovalPolicy, ModelCall, Node
 from sennit.workflows.plan.language.references import BindError, parse_reference
 
 _NODE_BYTES = 4096
-"""Of a node of a checked plan, beside what it has in JSON: what the scheduler knows of it, and what readers have worked
-out; 2.3 KB were measured.
+"""Of a node of a checked plan, beside what it has in JSON: what the scheduler knows of it, and what
+readers have worked out; 2.3 KB were measured.
 """
 _INLINE_BYTES = 256 * 1024
 FORMED_ROLES = ("planner", "joiner")
@@ -32,11 +40,13 @@ _PLACE = re.compile(r"[0-9A-Za-z-]{1,100}/[0-9a-f]{40}")
 
 
 class RunContext(BaseModel):
-    """Fixed when a run opens: goal, inputs, documents, the catalogue of the allowed tools, and the models of each role
-    in order of preference, with the settings of its calls. `absences` say why tools are not there, by the beginning of
-    their names. `material` is the digest of what a sub-agent's goal names: texts of nobody in particular. `history` is
-    that of the turns before this run, and `instructions` are told to all its models. `attached` are images, PDFs and
-    recordings that came with the goal. `agents_above` is how many agents have asked each other before the run.
+    """Fixed when a run opens: goal, inputs, documents, the catalogue of the allowed tools, and
+    the models of each role in order of preference, with the settings of its calls. `absences`
+    say why tools are not there, by the beginning of their names. `material` is the digest of
+    what a sub-agent's goal names: texts of nobody in particular. `history` is that of the
+    turns before this run, and `instructions` are told to all its models. `attached` are
+    images, PDFs and recordings that came with the goal. `agents_above` is how many agents have
+    asked each other before the run.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -66,17 +76,20 @@ class RunContext(BaseModel):
 
     @property
     def tools(self) -> dict[str, dict[str, Any]]:
-        """What nodes of the run may call, by name: the catalogue, and what models and programs read outputs with."""
+        """What nodes of the run may call, by name: the catalogue, and what models and
+        programs read outputs with.
+        """
         return {entry["name"]: entry for entry in (*self.catalogue, ENTRY, PART, SLEEP, GIVE)}
 
 
 class StoredPlan(BaseModel):
     """A plan that passed every check, with bound inputs: all that binding a node's arguments needs.
 
-    Of a page of a program, `keys` are what the calls are known by instead of their ids, and `materials` the digests
-    of values that a node refers to by names of its own; `cautions` say what an earlier script has written. `confirms`
-    are writes that were made and ask before they are taken over, each with the mark that says that a person has
-    agreed. With `repeat_writes` nobody is asked about that.
+    Of a page of a program, `keys` are what the calls are known by instead of their ids, and
+    `materials` the digests of values that a node refers to by names of its own; `cautions` say
+    what an earlier script has written. `confirms` are writes that were made and ask before they
+    are taken over, each with the mark that says that a person has agreed. With `repeat_writes`
+    nobody is asked about that.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -104,8 +117,9 @@ class StoredPlan(BaseModel):
     @field_validator("plan", mode="before")
     @classmethod
     def _without_steps(cls, plan: Any) -> Any:
-        """Take the pages of programs that an earlier version has advanced: a node that says where such a script stands
-        becomes a program without a script, which cannot go on. Calls beside it can.
+        """Take the pages of programs that an earlier version has advanced: a node that
+        says where such a script stands becomes a program without a script, which cannot go
+        on. Calls beside it can.
         """
         if not isinstance(plan, dict):
             return plan
@@ -140,8 +154,8 @@ class StoredPlan(BaseModel):
         return self._call_keys[name]
 
     def settings_of(self, work: ModelCall) -> CallSettings:
-        """Return the settings of a call: its own over those of its role in the run. What Sennit reads by a grammar of
-        its own is never cut at a text.
+        """Return the settings of a call: its own over those of its role in the run. What Sennit
+        reads by a grammar of its own is never cut at a text.
         """
         settings = self.settings.get(work.role, NO_SETTINGS).under(work.settings)
         return _without_stop(settings, work.role)
@@ -169,7 +183,9 @@ class StoredPlan(BaseModel):
 
     @cached_property
     def worked_out(self) -> dict[tuple[str, str | None], Any]:
-        """What readers have worked out of what is written at a place of the plan: many calls need the same."""
+        """What readers have worked out of what is written at a place of the plan:
+        many calls need the same.
+        """
         return {}
 
     @cached_property
@@ -186,7 +202,8 @@ class StoredPlan(BaseModel):
 
 
 def plan_marker(digest: str) -> str:
-    """Return the name of the marker that says with which draft a run begins, or what a planner replied with a draft.
+    """Return the name of the marker that says with which draft a run begins, or what a
+    planner replied with a draft.
 
     `digest` is that of the run_context, or of the draft.
     """
@@ -194,14 +211,20 @@ def plan_marker(digest: str) -> str:
 
 
 class ArtifactReader:
-    """Loads run contexts, checked plans and values; a worker keeps the latest plans and the latest lists of maps."""
+    """Loads run contexts, checked plans and values; a worker keeps the latest plans and
+    the latest lists of maps.
+    """
 
     def __init__(self, store: ArtifactStore) -> None:
         self._store = store
         self._loading = asyncio.Lock()
-        self._plans = BoundedCache[tuple[str, str], _KeptPlan](MAX_KEPT_PLANS_BYTES, lambda kept: kept.bytes)
+        self._plans = BoundedCache[tuple[str, str], _KeptPlan](
+            MAX_KEPT_PLANS_BYTES, lambda kept: kept.bytes
+        )
         self._sharing = asyncio.Lock()
-        self._shared = BoundedCache[tuple[str, str], _Output](MAX_KEPT_VALUES_BYTES, lambda output: output.decoded)
+        self._shared = BoundedCache[tuple[str, str], _Output](
+            MAX_KEPT_VALUES_BYTES, lambda output: output.decoded
+        )
 
     @property
     def store(self) -> ArtifactStore:
@@ -235,7 +258,8 @@ class ArtifactReader:
         return kept
 
     async def keep(self, run_prefix: str, value: BaseModel) -> str:
-        """Store a run_context or plan and return its digest. Fields keep their order: a tool's arguments have one.
+        """Store a run_context or plan and return its digest. Fields keep their order: a
+        tool's arguments have one.
 
         A plan is not parsed again here: it is mostly read soon after it was checked.
         """
@@ -254,7 +278,9 @@ class ArtifactReader:
         return await self.value(run_prefix, run_context.material) if run_context.material else {}
 
     async def adopt(self, run_prefix: str, material: str) -> str:
-        """Keep here what lies at `RUN/DIGEST`, so that it is this run's own. Raises BodyMissing or StoreUnavailable."""
+        """Keep here what lies at `RUN/DIGEST`, so that it is this run's own. Raises
+        BodyMissing or StoreUnavailable.
+        """
         run, _, digest = material.partition("/")
         if not _PLACE.fullmatch(material):
             raise BodyMissing(f"{material!r:.100} is no artifact of a run")
@@ -267,8 +293,8 @@ class ArtifactReader:
         return (await self.sized(run_prefix, reference))[1]
 
     async def sized(self, run_prefix: str, reference: str) -> tuple[int, Any]:
-        """Return an output, or what a join has gathered, and how many bytes are stored of it. Raises BodyMissing or
-        StoreUnavailable, and BindError for more than one output may have.
+        """Return an output, or what a join has gathered, and how many bytes are stored of it.
+        Raises BodyMissing or StoreUnavailable, and BindError for more than one output may have.
         """
         output = await self._output(run_prefix, reference)
         return output.stored, output.value
@@ -283,7 +309,9 @@ class ArtifactReader:
             decoded += decoded_bytes(body)
             if stored > max(len(body), MAX_BODY_BYTES):
                 size = f"over {MAX_BODY_BYTES:,} bytes in all"
-                raise BindError(f"what the join has gathered is {size}. Return less, or paths to where it is")
+                raise BindError(
+                    f"what the join has gathered is {size}. Return less, or paths to where it is"
+                )
             if len(body) < _INLINE_BYTES:
                 return decode(body)
             return await asyncio.to_thread(decode, body)
@@ -298,7 +326,9 @@ class ArtifactReader:
         await asyncio.gather(*writes)
 
     async def note(self, run_prefix: str, name: str, value: Any, *, again: bool = False) -> None:
-        """Keep a value under a name: the first one, unless it is noted `again`. Raises StoreUnavailable."""
+        """Keep a value under a name: the first one, unless it is noted `again`.
+        Raises StoreUnavailable.
+        """
         key = digest_of(name.encode())
         if again:
             await self._store.replace_marker(run_prefix, key, encode(value))
@@ -313,7 +343,8 @@ class ArtifactReader:
         return decode(body)
 
     async def shared(self, run_prefix: str, digest: str) -> Any:
-        """Return a stored output that many calls read a part of, as the items of a map: it must not be changed.
+        """Return a stored output that many calls read a part of, as the items of a map:
+        it must not be changed.
 
         The latest are kept. Raises BodyMissing or StoreUnavailable.
         """
@@ -342,7 +373,9 @@ class _Output(NamedTuple):
 
 
 def _without_stop(settings: CallSettings, role: str) -> CallSettings:
-    """Return the settings of a call. What Sennit reads by a grammar of its own is never cut at a text."""
+    """Return the settings of a call. What Sennit reads by a grammar of its own
+    is never cut at a text.
+    """
     if role not in FORMED_ROLES:
         return settings
     return settings.model_copy(update={"stop": None})

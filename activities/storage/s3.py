@@ -31,7 +31,10 @@ _AT_ONCE: Final = 16
 """Objects that are deleted at a time."""
 _ENDPOINTS: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 _REMEDIES: Final = (
-    (re.compile(r"<Code>NoSuchBucket"), "there is no such bucket; create it, or correct SENNIT_ARTIFACTS"),
+    (
+        re.compile(r"<Code>NoSuchBucket"),
+        "there is no such bucket; create it, or correct SENNIT_ARTIFACTS",
+    ),
     (
         re.compile(r"<Code>(InvalidAccessKey|Signature|Expired|InvalidToken)|code: 401"),
         "it refuses the key; check AWS_*, and the clock",
@@ -49,27 +52,35 @@ _REMEDIES: Final = (
         re.compile(r"/latest/|169\.254\.|WebIdentity"),
         "no credentials were found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
     ),
-    (re.compile(r"kind: Connect"), "it cannot be reached; check AWS_ENDPOINT_URL, AWS_REGION and the network"),
+    (
+        re.compile(r"kind: Connect"),
+        "it cannot be reached; check AWS_ENDPOINT_URL, AWS_REGION and the network",
+    ),
     (re.compile(r"kind: Timeout"), "it does not answer in time"),
     (re.compile(r"kind: Request"), "the connection was cut off"),
     (re.compile(r"status code: (\d+)"), r"it answered \1"),
 )
-"""What library and server say, and what to do. Their texts are not passed on, because they quote requests."""
+"""What library and server say, and what to do. Their texts are not passed on,
+because they quote requests.
+"""
 
 
 class S3Store:
     """One object a body, named by digest; markers in `done/`, created only where there is none.
 
-    What is missing, or was marked by nobody before, costs one request more, to see the store's id; those who wait for
-    that at the same time share it. A body is put unseen: its marker is not.
+    What is missing, or was marked by nobody before, costs one request more, to see the store's id;
+    those who wait for that at the same time share it. A body is put unseen: its marker is not.
 
-    Requests that are refused or cut off are made again within `seconds`. After a lost answer a marker is read, so a
-    caller learns who was first even if it was itself. The server must refuse a second `If-None-Match: *` and show a
-    written object to every later read. Endpoint, region and credentials are the usual AWS_* variables.
+    Requests that are refused or cut off are made again within `seconds`. After a lost answer a
+    marker is read, so a caller learns who was first even if it was itself. The server must refuse a
+    second `If-None-Match: *` and show a written object to every later read. Endpoint, region and
+    credentials are the usual AWS_* variables.
     """
 
     def __init__(self, url: str, seconds: float = 60.0) -> None:
-        """Name the store at `s3://BUCKET/PREFIX`; nothing is asked yet. Raises StoreUnavailable for wrong variables."""
+        """Name the store at `s3://BUCKET/PREFIX`; nothing is asked yet. Raises
+        StoreUnavailable for wrong variables.
+        """
         self._url, self._seconds = url, seconds
         for name in _ENDPOINTS:
             if not re.match(r"https?://.|$", os.environ.get(name, "")):
@@ -78,7 +89,8 @@ class S3Store:
         self._bucket = Bucket(
             bucket,
             prefix=prefix or None,
-            disable_bulk_delete=True,  # not every server has it, and a plain DELETE can be made again
+            # Not every server has it, and a plain DELETE can be made again.
+            disable_bulk_delete=True,
             client_options={"allow_http": True, "timeout": timedelta(seconds=seconds / _TRIES)},
             retry_config={
                 "max_retries": 8,
@@ -101,7 +113,9 @@ class S3Store:
             return bytes(obstore.get(self._bucket, STORE_ID).bytes()) == mine
         except (BaseError, FileNotFoundError) as error:
             raise self._unavailable(error) from None
-        raise StoreUnavailable(f"{self._url}: it ignores If-None-Match, so markers cannot be kept there")
+        raise StoreUnavailable(
+            f"{self._url}: it ignores If-None-Match, so markers cannot be kept there"
+        )
 
     async def identify(self) -> str:
         await self._see_id()
@@ -110,7 +124,9 @@ class S3Store:
     async def put(self, run_prefix: str, body: bytes) -> str:
         digest = digest_of(body)
         async with self._asking():
-            await obstore.put_async(self._bucket, f"{run_prefix}/{digest}", body, use_multipart=False)
+            await obstore.put_async(
+                self._bucket, f"{run_prefix}/{digest}", body, use_multipart=False
+            )
         return digest
 
     async def get(self, run_prefix: str, reference: str) -> bytes:
@@ -177,7 +193,9 @@ class S3Store:
 
     async def replace_marker(self, run_prefix: str, key: str, body: bytes) -> None:
         async with self._asking():
-            await obstore.put_async(self._bucket, f"{run_prefix}/{MARKERS}{key}", body, use_multipart=False)
+            await obstore.put_async(
+                self._bucket, f"{run_prefix}/{MARKERS}{key}", body, use_multipart=False
+            )
         await self._see_id()
 
     async def list_objects(self, namespace: str, run: str = "") -> AsyncIterator[StoredObject]:
@@ -190,11 +208,15 @@ class S3Store:
                 return
             for each in page:
                 folder, _, name = each["path"].removeprefix(f"{namespace}/").partition("/")
-                yield StoredObject(f"{namespace}/{folder}", name, each["size"], each["last_modified"].timestamp())
+                yield StoredObject(
+                    f"{namespace}/{folder}", name, each["size"], each["last_modified"].timestamp()
+                )
 
     async def delete(self, run_prefix: str, names: Sequence[str]) -> None:
         for first in range(0, len(names), _AT_ONCE):
-            deletions = [self._delete(f"{run_prefix}/{name}") for name in names[first : first + _AT_ONCE]]
+            deletions = [
+                self._delete(f"{run_prefix}/{name}") for name in names[first : first + _AT_ONCE]
+            ]
             await asyncio.gather(*deletions)
 
     async def _read(self, path: str) -> bytes | None:
@@ -213,7 +235,9 @@ class S3Store:
 
     @asynccontextmanager
     async def _asking(self) -> AsyncIterator[None]:
-        """Let errors out as StoreUnavailable, but FileNotFoundError where only the object is missing."""
+        """Let errors out as StoreUnavailable, but FileNotFoundError where only
+        the object is missing.
+        """
         try:
             async with asyncio.timeout(self._seconds):
                 yield
@@ -223,8 +247,8 @@ class S3Store:
             raise self._unavailable(error) from None
 
     async def _see_id(self) -> None:
-        """See the id again, by a request that begins after this call. All who call while one is under way share the
-        next one, so many of them at once cost little. Raises StoreUnavailable.
+        """See the id again, by a request that begins after this call. All who call while one is
+        under way share the next one, so many of them at once cost little. Raises StoreUnavailable.
         """
         if self._next_look is None:
             self._next_look = asyncio.create_task(self._look_after(self._look))

@@ -1,5 +1,5 @@
-"""A store for a dry run: what is written to it stays in memory, and what it reads comes from there or from the store
-that it stands before.
+"""A store for a dry run: what is written to it stays in memory, and what it reads comes from there
+or from the store that it stands before.
 """
 
 import time
@@ -24,7 +24,8 @@ class ScratchFull(Exception):
 class ScratchStore:
     """Looks like the `store` with all that was written here since, and changes nothing in it.
 
-    So code that stores bodies, sets markers and claims writes can run, and leaves no trace when this object is gone.
+    So code that stores bodies, sets markers and claims writes can run, and leaves no trace
+    when this object is gone.
     """
 
     def __init__(self, store: ArtifactStore) -> None:
@@ -71,7 +72,9 @@ class ScratchStore:
         return self._store.place(run_prefix, reference)
 
     async def mark(self, run_prefix: str, key: str, body: bytes) -> bytes:
-        """Set a marker here unless it is set, and return what it holds. Raises StoreUnavailable, ScratchFull."""
+        """Set a marker here unless it is set, and return what it holds. Raises
+        StoreUnavailable, ScratchFull.
+        """
         known = await self.marked(run_prefix, key)
         if known is not None:
             return known
@@ -104,7 +107,9 @@ class ScratchStore:
         self._markers[run_prefix, key] = body
 
     async def list_objects(self, namespace: str, run: str = "") -> AsyncIterator[StoredObject]:
-        """Yield what lies in the store, and then the markers that were set here. Raises StoreUnavailable."""
+        """Yield what lies in the store, and then the markers that were set here.
+        Raises StoreUnavailable.
+        """
         known = dict[tuple[str, str], bool]()
         async for found in self._store.list_objects(namespace, run):
             known[found.run_prefix, found.name] = True

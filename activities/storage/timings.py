@@ -1,6 +1,8 @@
-"""How long calls of tools take, as the workers have measured it: this tells which are short if nobody says it.
+"""How long calls of tools take, as the workers have measured it: this tells which are
+short if nobody says it.
 
-It lies beside the artifacts, in a place that belongs to no run. What is lost of it is measured again.
+It lies beside the artifacts, in a place that belongs to no run. What is lost
+of it is measured again.
 """
 
 import time
@@ -38,7 +40,9 @@ class Measured:
 
 
 class CallTimings:
-    """Measures calls in this process. Each entry has how many calls there were, and their mean in milliseconds."""
+    """Measures calls in this process. Each entry has how many calls there were, and
+    their mean in milliseconds.
+    """
 
     def __init__(self) -> None:
         self._fresh: dict[str, tuple[int, int]] = {}
@@ -60,8 +64,9 @@ class CallTimings:
             self._due = time.monotonic() + PAUSE_SECONDS
 
     async def flush(self, store: ArtifactStore, namespace: str) -> None:
-        """Add what was measured to what all workers know, if it is time to. Two that do it at once may lose what is
-        known, and so does a store that is away or slow: nothing waits for that, and nothing fails.
+        """Add what was measured to what all workers know, if it is time to. Two that do it at
+        once may lose what is known, and so does a store that is away or slow: nothing waits for
+        that, and nothing fails.
         """
         if self._due is None or time.monotonic() < self._due:
             return
@@ -76,7 +81,9 @@ class CallTimings:
                     known[name] = _together((min(count, KEPT_CALLS), mean), measured)
                 await store.replace_marker(f"{namespace}/{PLACE}", _KEY, encode(known))
 
-    async def millis(self, store: ArtifactStore, namespace: str, tools: dict[str, str]) -> dict[str, int]:
+    async def millis(
+        self, store: ArtifactStore, namespace: str, tools: dict[str, str]
+    ) -> dict[str, int]:
         """Return how long these tools take in these versions, as far as any worker knows."""
         known: dict[str, tuple[int, int]] = {}
         with suppress(StoreUnavailable, TimeoutError):
@@ -92,7 +99,9 @@ class CallTimings:
 
 
 async def _known(store: ArtifactStore, namespace: str) -> dict[str, tuple[int, int]]:
-    """Return what all workers know; what cannot be read is measured again. Raises StoreUnavailable."""
+    """Return what all workers know; what cannot be read is measured again.
+    Raises StoreUnavailable.
+    """
     text = await store.marked(f"{namespace}/{PLACE}", _KEY)
     try:
         if text is None:

@@ -1,7 +1,9 @@
-"""Workspaces in the artifact store: a list of files, and packs in which the bytes of these lie one behind the other.
+"""Workspaces in the artifact store: a list of files, and packs in which the bytes of these
+lie one behind the other.
 
-A call that changes two files of a thousand stores these two, and a new list. Lists and packs are artifacts of the run
-under their digests, so they never change, are collected with the run, and a branch costs nothing but its list.
+A call that changes two files of a thousand stores these two, and a new list. Lists and packs are
+artifacts of the run under their digests, so they never change, are collected with the run, and a
+branch costs nothing but its list.
 """
 
 import asyncio
@@ -63,8 +65,9 @@ class _Listing(BaseModel):
 class RunWorkspaces:
     """Opens and keeps the workspaces of the run whose artifacts lie below `run_prefix`.
 
-    Whatever it keeps is whole before anybody learns its name: a worker that is killed leaves bodies that nothing names,
-    and they go with the run. Secrets of this worker are masked in texts, as they are in outputs.
+    Whatever it keeps is whole before anybody learns its name: a worker that is killed leaves
+    bodies that nothing names, and they go with the run. Secrets of this worker are masked in
+    texts, as they are in outputs.
     """
 
     store: ArtifactStore
@@ -73,19 +76,21 @@ class RunWorkspaces:
     """The event loop of the store: tools run in threads, and in loops of their own."""
 
     async def load(self, workspace: Workspace) -> Folder:
-        """Return all that is in a workspace. Raises WorkspaceRefused if there is no such one, BodyMissing,
-        StoreUnavailable.
+        """Return all that is in a workspace. Raises WorkspaceRefused if there is no such one,
+        BodyMissing, StoreUnavailable.
         """
         return await self._at_home(self._load(workspace))
 
     async def keep(self, folder: Folder, base: Workspace | None = None) -> Workspace:
-        """Keep a folder. Files without a body are those of `base` with the same digest. Raises WorkspaceRefused,
-        BodyMissing, StoreUnavailable.
+        """Keep a folder. Files without a body are those of `base` with the same digest. Raises
+        WorkspaceRefused, BodyMissing, StoreUnavailable.
         """
         return await self._at_home(self._keep(folder, base))
 
     def write_to(self, place: Path, workspace: Workspace) -> None:
-        """Write all that is in a workspace into an empty folder. It blocks. Raises what `load` raises, and OSError."""
+        """Write all that is in a workspace into an empty folder. It blocks. Raises what
+        `load` raises, and OSError.
+        """
         folder = asyncio.run_coroutine_threadsafe(self._load(workspace), self.home).result()
         folders.write_folder(folder, place)
 
@@ -99,8 +104,8 @@ class RunWorkspaces:
         return asyncio.run_coroutine_threadsafe(self._keep(folder, base), self.home).result()
 
     async def copy_to(self, run_prefix: str, workspace: Workspace) -> None:
-        """Keep a workspace in another run too, so that it needs nothing of this one. Raises WorkspaceRefused,
-        BodyMissing, StoreUnavailable.
+        """Keep a workspace in another run too, so that it needs nothing of this one. Raises
+        WorkspaceRefused, BodyMissing, StoreUnavailable.
         """
         listing = await self._listing(workspace)
         for name in (*listing.packs, workspace.workspace):
@@ -120,8 +125,12 @@ class RunWorkspaces:
         for file in listing.workspace_files:
             body = packs[file.pack][file.at : file.at + file.size]
             if len(body) != file.size:
-                raise WorkspaceRefused(f"{workspace.workspace} is no workspace: {file.path} is not where it says")
-            files.append(File(file.path, file.executable, file.changed, file.size, file.digest, body))
+                raise WorkspaceRefused(
+                    f"{workspace.workspace} is no workspace: {file.path} is not where it says"
+                )
+            files.append(
+                File(file.path, file.executable, file.changed, file.size, file.digest, body)
+            )
         return Folder(files, list(listing.empty))
 
     async def _keep(self, folder: Folder, base: Workspace | None) -> Workspace:
@@ -135,7 +144,8 @@ class RunWorkspaces:
                     pack, _ = known[file.digest]
                     packs.add(pack)
             if len(packs) >= MAX_WORKSPACE_PACKS:
-                # A long branch would read a pack for each of its calls: all of it goes into new ones.
+                # A long branch would read a pack for each of its calls: all of
+                # it goes into new ones.
                 folder = _with_bodies(folder, await self._load(base))
                 known = {}
         folder = await asyncio.to_thread(_masked, folder)
@@ -152,7 +162,9 @@ class RunWorkspaces:
         return Workspace(workspace=digest, files=len(files), bytes=folder.size)
 
     async def _pack(self, files: Iterable[File]) -> dict[str, tuple[str, int]]:
-        """Store the bodies of files in as few artifacts as they fit in; return where each lies, by its digest."""
+        """Store the bodies of files in as few artifacts as they fit in; return where
+        each lies, by its digest.
+        """
         places: dict[str, tuple[str, int]] = {}
         waiting: dict[str, int] = {}
         pack = bytearray()
@@ -176,12 +188,19 @@ class RunWorkspaces:
 
 
 async def copy_workspaces(
-    store: ArtifactStore, home: str, run_prefix: str, output: Any, body: bytes, *, is_strange: bool = False
+    store: ArtifactStore,
+    home: str,
+    run_prefix: str,
+    output: Any,
+    body: bytes,
+    *,
+    is_strange: bool = False,
 ) -> None:
-    """Keep the workspaces that an output of another run names in this run too. A value that only looks like one stays
-    what it is. Raises BodyMissing and StoreUnavailable.
+    """Keep the workspaces that an output of another run names in this run too. A value that only
+    looks like one stays what it is. Raises BodyMissing and StoreUnavailable.
 
-    In an output that `is_strange`, a value may name a workspace that its run does not have: somebody has made it up.
+    In an output that `is_strange`, a value may name a workspace that its run does not have:
+    somebody has made it up.
     """
     if _NAME not in body:
         return
@@ -195,14 +214,16 @@ async def copy_workspaces(
 
 
 def folder_at(place: Path, known: Iterable[str] = ()) -> Folder:
-    """Return what is in a folder of this machine. Raises WorkspaceRefused with the name of what cannot be kept,
-    OSError.
+    """Return what is in a folder of this machine. Raises WorkspaceRefused with the name of what
+    cannot be kept, OSError.
     """
     descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         return folders.read_folder(descriptor, frozenset(known))
     except FolderRefused as error:
-        raise WorkspaceRefused(f"the folder {place.name} cannot be kept as a workspace: {error}") from None
+        raise WorkspaceRefused(
+            f"the folder {place.name} cannot be kept as a workspace: {error}"
+        ) from None
     finally:
         os.close(descriptor)
 
@@ -222,8 +243,9 @@ def _named_in(value: Any) -> Iterator[Workspace]:
 
 
 def _listing_in(body: bytes, name: str) -> _Listing:
-    """Return the list that an artifact is. Its paths and sizes are checked: anybody may have made the artifact, and
-    one pack could be named as the bytes of any number of files. Raises WorkspaceRefused.
+    """Return the list that an artifact is. Its paths and sizes are checked: anybody may have
+    made the artifact, and one pack could be named as the bytes of any number of files.
+    Raises WorkspaceRefused.
     """
     try:
         listing = _Listing.model_validate_json(body)

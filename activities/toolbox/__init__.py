@@ -2,7 +2,8 @@
 
 from sennit import tool, ToolContext, ToolError
 
-A name is imported when it is first used: most of those who import a module of this package run no tool.
+A name is imported when it is first used: most of those who import a module of
+this package run no tool.
 """
 
 from importlib import import_module
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
 _HOMES = {
     "definition": ("Effect", "Preview", "Tool", "ToolContext"),
     "errors": (
-        "ToolArgumentError", "ToolDefinitionError", "ToolError", "ToolModuleError", "ToolSetupError", "UnknownTool",
+        "ToolArgumentError", "ToolDefinitionError", "ToolError", "ToolModuleError",
+        "ToolSetupError", "UnknownTool",
     ),
     "loader": ("load_tools",),
     "media": ("MediaFile",),

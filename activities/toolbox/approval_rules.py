@@ -1,4 +1,5 @@
-"""The operator's standing decisions about writes: a TOML file of rules, the first of which that matches a call counts.
+"""The operator's standing decisions about writes: a TOML file of rules, the first of which that
+matches a call counts.
 
 ```toml
 [[rule]]
@@ -9,9 +10,9 @@ equal = {mode = "create"}
 below = {path = "drafts"}
 ```
 
-A rule sees the tool and its arguments, and nothing that a caller says of itself: who may start runs can name any
-tenant. A test that cannot tell is in doubt, and doubt never lets a write through: it fails the tests of a rule that
-allows, and passes those of a rule that asks or refuses.
+A rule sees the tool and its arguments, and nothing that a caller says of itself: who may start runs
+can name any tenant. A test that cannot tell is in doubt, and doubt never lets a write through: it
+fails the tests of a rule that allows, and passes those of a rule that asks or refuses.
 """
 
 import ipaddress
@@ -42,11 +43,14 @@ Decision = Literal["allow", "ask", "refuse"]
 EVERY_TOOL: Final = "*"
 _HEADER: Final = re.compile(r"\s*\[\[\s*rule\s*\]\]")
 _URL: Final = re.compile(
-    r"(?P<scheme>[a-z]+)://(?P<host>[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\])(?::(?P<port>[0-9]{1,5}))?"
+    r"(?P<scheme>[a-z]+)://(?P<host>[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:.]+\])(?::"
+    r"(?P<port>[0-9]{1,5}))?"
     r"(?P<rest>[/?#][!-~]*)?",
     re.IGNORECASE,
 )
-"""URLs that every library reads alike: no user, no backslash, no space, nothing but ASCII. All others are in doubt."""
+"""URLs that every library reads alike: no user, no backslash, no space, nothing but ASCII.
+All others are in doubt.
+"""
 _PORTS: Final = {"http": 80, "https": 443, "ws": 80, "wss": 443}
 _CALLER: Final = ("tenant", "caller", "namespace", "user", "run")
 """Words that look like a test of who calls, which no rule has."""
@@ -61,8 +65,9 @@ class Answer(Enum):
 
 
 class Rule(BaseModel):
-    """One rule. `tool` is the name of a tool that writes, or `*` for all of them. Each argument that is named must pass
-    its test: `equal` is a value, `below` the folder in which a path lies, `origin` the origin of a URL.
+    """One rule. `tool` is the name of a tool that writes, or `*` for all of them. Each argument
+    that is named must pass its test: `equal` is a value, `below` the folder in which a path lies,
+    `origin` the origin of a URL.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -79,7 +84,9 @@ class Rule(BaseModel):
     def _roots(cls, roots: dict[str, str]) -> dict[str, str]:
         for argument, root in roots.items():
             if posixpath.normpath(root) != root.rstrip("/") and root != "/":
-                raise ValueError(f"{argument}: {root!r} is not written out; write {posixpath.normpath(root)!r}")
+                raise ValueError(
+                    f"{argument}: {root!r} is not written out; write {posixpath.normpath(root)!r}"
+                )
             if root.startswith(("~", "..")):
                 raise ValueError(f"{argument}: {root!r} must be absolute, or relative without `..`")
         return roots
@@ -91,7 +98,9 @@ class Rule(BaseModel):
             parts = _URL.fullmatch(text)
             origin = origin_of(text)
             if parts is None or parts["rest"] or origin is None or origin[2] is None:
-                raise ValueError(f"{argument}: {text!r} is no origin; write it as https://api.example.com")
+                raise ValueError(
+                    f"{argument}: {text!r} is no origin; write it as https://api.example.com"
+                )
         return origins
 
     @property
@@ -100,8 +109,8 @@ class Rule(BaseModel):
         return [*self.equal, *self.below, *self.origin]
 
     def matches(self, tool: str, readings: Sequence[Mapping[str, Any]]) -> bool:
-        """Whether the rule decides about a call. `readings` are its arguments as they are written, and as the tool
-        takes them.
+        """Whether the rule decides about a call. `readings` are its arguments as they are written,
+        and as the tool takes them.
         """
         if self.tool not in (tool, EVERY_TOOL):
             return False
@@ -142,7 +151,8 @@ class ApprovalRules:
     rules: tuple[Rule, ...] = ()
 
     def first(self, tool: Tool, written: Mapping[str, Any]) -> Rule | None:
-        """Return the rule that decides about a call with the arguments as they are `written`, None if none does.
+        """Return the rule that decides about a call with the arguments as they are
+        `written`, None if none does.
 
         Raises ToolArgumentError if they do not fit the tool.
         """
@@ -153,12 +163,14 @@ class ApprovalRules:
         return None
 
 
-def read_rules(path: Path, registry: Registry, *, knows_all: bool, always_asks: bool) -> ApprovalRules:
-    """Return the rules of a file. Raises ToolSetupError with the file, the line and the nearest name for anything that
-    could keep a rule from deciding about what it was written for.
+def read_rules(
+    path: Path, registry: Registry, *, knows_all: bool, always_asks: bool
+) -> ApprovalRules:
+    """Return the rules of a file. Raises ToolSetupError with the file, the line and the nearest
+    name for anything that could keep a rule from deciding about what it was written for.
 
-    `knows_all` says that the registry has all tools of these settings: a worker of another role knows fewer.
-    `always_asks` says that the operator wants every write to wait for a person.
+    `knows_all` says that the registry has all tools of these settings: a worker of another role
+    knows fewer. `always_asks` says that the operator wants every write to wait for a person.
     """
     text = _read(path)
     try:
@@ -174,7 +186,9 @@ def read_rules(path: Path, registry: Registry, *, knows_all: bool, always_asks: 
             raise lines.problem(index, "name", f"there are two rules with the name {rule.name!r}")
         if rule.decision == "allow" and always_asks:
             ceiling = "SENNIT_APPROVAL=writes says that every write waits for a person"
-            raise lines.problem(index, "decision", f"{ceiling}, so no rule can allow one; leave out one of the two")
+            raise lines.problem(
+                index, "decision", f"{ceiling}, so no rule can allow one; leave out one of the two"
+            )
         _check_tool(rule, registry, lines, index, knows_all=knows_all)
         rules.append(rule)
     return ApprovalRules(tuple(rules))
@@ -193,7 +207,9 @@ def _read(path: Path) -> str:
 
 
 class _Lines:
-    """Where in the file a rule stands. TOML readers do not say it, so it is found only where that is certain."""
+    """Where in the file a rule stands. TOML readers do not say it, so it is found only
+    where that is certain.
+    """
 
     def __init__(self, path: Path, text: str) -> None:
         self._path = path
@@ -204,17 +220,25 @@ class _Lines:
         """Raise ToolSetupError unless the file is a list of rules."""
         for name in body:
             if name != "rule":
-                raise self._named(name, f"there is no {format_name(name)} here{nearest_or_known(name, ['rule'])}")
+                raise self._named(
+                    name, f"there is no {format_name(name)} here{nearest_or_known(name, ['rule'])}"
+                )
         rules = body.get("rule")
         if not isinstance(rules, list) or not all(isinstance(rule, dict) for rule in rules):
-            raise ToolSetupError(f"{self._path}: it has no rule; a rule begins with the line [[rule]]")
+            raise ToolSetupError(
+                f"{self._path}: it has no rule; a rule begins with the line [[rule]]"
+            )
         if len(rules) > MAX_APPROVAL_RULES:
-            raise ToolSetupError(f"{self._path}: {len(rules):,} rules; at most {MAX_APPROVAL_RULES:,}")
+            raise ToolSetupError(
+                f"{self._path}: {len(rules):,} rules; at most {MAX_APPROVAL_RULES:,}"
+            )
         if len(self._headers) != len(rules):
             raise ToolSetupError(f"{self._path}: write each rule below a line [[rule]] of its own")
 
     def problem(self, index: int, field: str, message: str) -> ToolSetupError:
-        """Return the error of a field of a rule, with its line: that of the rule if the field is not found."""
+        """Return the error of a field of a rule, with its line: that of the rule if
+        the field is not found.
+        """
         start = self._headers[index]
         end = len(self._lines)
         if index + 1 < len(self._headers):
@@ -239,7 +263,10 @@ class _Lines:
 def _parsed(table: dict[str, Any], lines: _Lines, index: int) -> Rule:
     for name in table:
         if name in _CALLER:
-            reason = "a caller says that itself, so no rule decides by it; rules see the tool and its arguments"
+            reason = (
+                "a caller says that itself, so no rule decides by it; rules see the tool and its "
+                "arguments"
+            )
             raise lines.problem(index, name, f"{name}: {reason}")
         if name not in Rule.model_fields:
             hint = nearest_or_known(name, sorted(Rule.model_fields))
@@ -252,29 +279,45 @@ def _parsed(table: dict[str, Any], lines: _Lines, index: int) -> Rule:
         raise lines.problem(index, field, f"{place}: {problem}") from None
 
 
-def _check_tool(rule: Rule, registry: Registry, lines: _Lines, index: int, *, knows_all: bool) -> None:
+def _check_tool(
+    rule: Rule, registry: Registry, lines: _Lines, index: int, *, knows_all: bool
+) -> None:
     """Raise ToolSetupError if the rule can never decide, or about more than anybody would allow."""
     if rule.tool == EVERY_TOOL:
         if rule.decision == "allow":
-            raise lines.problem(index, "tool", "a rule for all tools can ask or refuse; for allow, name the tool")
+            raise lines.problem(
+                index, "tool", "a rule for all tools can ask or refuse; for allow, name the tool"
+            )
         if rule.arguments:
-            raise lines.problem(index, "tool", "a rule for all tools tests no argument; name the tool")
+            raise lines.problem(
+                index, "tool", "a rule for all tools tests no argument; name the tool"
+            )
         return
     if rule.tool not in registry:
-        if knows_all and rule.tool not in registry.left_out and not absence_of(rule.tool, registry.absences):
+        if (
+            knows_all
+            and rule.tool not in registry.left_out
+            and not absence_of(rule.tool, registry.absences)
+        ):
             known_tools = [each.name for each in registry]
             raise lines.problem(index, "tool", no_such_tool(rule.tool, known_tools))
         return
     tool = registry.get(rule.tool)
     if tool.effect != "write":
-        raise lines.problem(index, "tool", f"{tool.name} does not write (its effect is {tool.effect}), so nobody asks")
+        raise lines.problem(
+            index,
+            "tool",
+            f"{tool.name} does not write (its effect is {tool.effect}), so nobody asks",
+        )
     known = tool.schema.get("properties")
     if not isinstance(known, dict):
         return
     for argument in rule.arguments:
         if argument not in known:
             hint = nearest_or_known(argument, sorted(known))
-            raise lines.problem(index, argument, f"{tool.name} has no argument {format_name(argument)}{hint}")
+            raise lines.problem(
+                index, argument, f"{tool.name} has no argument {format_name(argument)}{hint}"
+            )
 
 
 def _taken(tool: Tool, written: Mapping[str, Any]) -> dict[str, Any]:
@@ -324,8 +367,8 @@ def _same(value: Any, wanted: Any) -> bool:
 
 
 def _of_no_text(value: Any, test: Callable[[Any], Answer]) -> Answer:
-    """Return what a test of texts says of anything else: of a list what it says of each, and of nothing no. Of other
-    values nobody knows what a tool makes of them.
+    """Return what a test of texts says of anything else: of a list what it says of each, and of
+    nothing no. Of other values nobody knows what a tool makes of them.
     """
     if isinstance(value, list):
         return _agreed(map(test, value))
@@ -335,10 +378,11 @@ def _of_no_text(value: Any, test: Callable[[Any], Answer]) -> Answer:
 
 
 def _is_below(value: Any, root: str) -> Answer:
-    """Whether a path, or each of several, lies in a folder: as it is written, and where this worker has the folder also
-    by where its links lead.
+    """Whether a path, or each of several, lies in a folder: as it is written, and where this worker
+    has the folder also by where its links lead.
 
-    A relative path is seen from where the tool begins, which only the tool knows: `..` of it may lead anywhere.
+    A relative path is seen from where the tool begins, which only the tool knows: `..`
+    of it may lead anywhere.
     """
     if not isinstance(value, str):
         return _of_no_text(value, lambda each: _is_below(each, root))
@@ -358,8 +402,9 @@ def _is_below(value: Any, root: str) -> Answer:
 
 
 def _placed(path: str, root: str) -> Answer:
-    """Return whether a path that is written out lies in a folder. A call about the folder itself, or about one above
-    it, may change what lies in it. So may one about a path that only a machine of another kind takes for another one.
+    """Return whether a path that is written out lies in a folder. A call about the folder itself,
+    or about one above it, may change what lies in it. So may one about a path that only a machine
+    of another kind takes for another one.
     """
     if _is_inside(path, root):
         return Answer.YES
@@ -377,7 +422,9 @@ def _is_inside(path: str, root: str) -> bool:
 
 
 def _folded(path: str) -> str:
-    """Return a path as the file systems of macOS and Windows compare it: by letters of any case, in any form."""
+    """Return a path as the file systems of macOS and Windows compare it: by letters of
+    any case, in any form.
+    """
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", path).casefold())
 
 
@@ -391,8 +438,9 @@ def _has_origin(value: Any, origin: str) -> Answer:
 
 
 def origin_of(url: str) -> tuple[str, str, int | None] | None:
-    """Return scheme, host and port of a URL, None for a text that libraries may read differently. The port is None for
-    a scheme that has none of its own. An address has one form here, and one that only some libraries read has none.
+    """Return scheme, host and port of a URL, None for a text that libraries may read differently.
+    The port is None for a scheme that has none of its own. An address has one form here, and one
+    that only some libraries read has none.
     """
     found = _URL.fullmatch(url)
     if found is None:
@@ -408,7 +456,9 @@ def origin_of(url: str) -> tuple[str, str, int | None] | None:
 
 
 def _host(text: str) -> str | None:
-    """Return a host in its one form, None for an address in a form of which libraries know different ones."""
+    """Return a host in its one form, None for an address in a form of which
+    libraries know different ones.
+    """
     last = text.rpartition(".")[2]
     if not text.startswith("[") and not last[:1].isdigit():
         return text

@@ -26,15 +26,17 @@ class Batched(Protocol):
 
 @dataclass(slots=True)
 class _Open:
-    """The calls of a tool that wait for others: what each is called with, and where its result goes."""
+    """The calls of a tool that wait for others: what each is called with, and
+    where its result goes.
+    """
 
     tool: Batched
     calls: list[tuple[Any, asyncio.Future[Any]]] = field(default_factory=list)
 
 
 class Batches:
-    """The batches of one activity. One is made when it is full, or when every node that has begun has come to a call or
-    to its end: what is not ready by then is waited for by nobody.
+    """The batches of one activity. One is made when it is full, or when every node that has begun
+    has come to a call or to its end: what is not ready by then is waited for by nobody.
     """
 
     def __init__(self) -> None:
@@ -80,7 +82,9 @@ class Batches:
 
 
 async def _call(batch: _Open) -> None:
-    """Make the call, and give each of those that wait its result. If all of it fails, each has failed so."""
+    """Make the call, and give each of those that wait its result. If all of it
+    fails, each has failed so.
+    """
     calls = [arguments for arguments, _ in batch.calls]
     try:
         ends: Iterable[Any] = await batch.tool.call_batch(calls)
@@ -117,7 +121,9 @@ class Seat:
             self._batches.left()
 
     async def call(self, tool: Batched, arguments: Any) -> Any:
-        """Return the result of a call that is made with others. Raises what it, or the whole batch, raises."""
+        """Return the result of a call that is made with others. Raises what it, or
+        the whole batch, raises.
+        """
         result = self._batches.add(tool, arguments)
         self.leave()
         return await result

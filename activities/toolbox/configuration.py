@@ -18,11 +18,15 @@ from sennit.workflows.plan.language.validation_messages import first_error
 _NAMED: Final = re.compile(r"\$(?:\$|\{([A-Za-z_]\w*)\}|([A-Za-z_]\w*))")
 
 Resource = Annotated[str, Field(pattern=r"^[a-z]+(:.+)?$", max_length=500)]
-"""What a tool uses: `kind:key` with arguments as `{name}`, or a kind. The kind of files is `file`, by absolute path."""
+"""What a tool uses: `kind:key` with arguments as `{name}`, or a kind. The kind of files is
+`file`, by absolute path.
+"""
 
 
 def without_credentials(url: str) -> str:
-    """Return a URL. Raises ValueError if it has a user name or password, which libraries repeat in errors and logs."""
+    """Return a URL. Raises ValueError if it has a user name or password, which libraries
+    repeat in errors and logs.
+    """
     rest = url.partition("://")[2]
     authority = re.split("[/?#]", rest, maxsplit=1)[0]
     if "@" in authority:
@@ -31,7 +35,9 @@ def without_credentials(url: str) -> str:
 
 
 def flaw_of(schema: Any) -> str:
-    """Return why no call can fit a schema of arguments that somebody else wrote; nothing if one may."""
+    """Return why no call can fit a schema of arguments that somebody else
+    wrote; nothing if one may.
+    """
     if is_deep(schema):
         return f"its schema is nested more than {MAX_RESULT_LEVELS} deep"
     defs = definitions(schema)
@@ -45,7 +51,10 @@ def flaw_of(schema: Any) -> str:
         closed = found.get("additionalProperties") is False and not found.get("patternProperties")
         value = known.get(name, not closed)
         if value is False or (isinstance(value, dict) and value.get("enum") == []):
-            return f"it needs the argument {printable(str(name), 40)!r}, for which its schema allows no value"
+            return (
+                f"it needs the argument {printable(str(name), 40)!r}, for which its schema allows "
+                "no value"
+            )
     return ""
 
 
@@ -73,7 +82,9 @@ class Strict(BaseModel):
 
 
 def read_declared(path: Path, model: type[Declared]) -> Declared:
-    """Return the content of a file. Raises ToolSetupError, one line with the file, the place and the problem."""
+    """Return the content of a file. Raises ToolSetupError, one line with the file, the
+    place and the problem.
+    """
     try:
         return model.model_validate_json(path.read_bytes())
     except OSError as error:
@@ -84,15 +95,18 @@ def read_declared(path: Path, model: type[Declared]) -> Declared:
 
 
 class Secrets:
-    """Variables of this process, filled in where a text names them as `$NAME` or `${NAME}`. The redactor is told what
-    was filled in, and what a declaration holds itself under a name such as `Authorization`."""
+    """Variables of this process, filled in where a text names them as `$NAME` or `${NAME}`.
+    The redactor is told what was filled in, and what a declaration holds itself under a name
+    such as `Authorization`.
+    """
 
     def __init__(self, env: Mapping[str, str]) -> None:
         self._env = env
 
     def filled(self, texts: Mapping[str, str], where: str) -> dict[str, str]:
-        """Return the texts with every name replaced; `$$` is a dollar sign. Raises ToolSetupError naming the place
-        and the variable that is not set."""
+        """Return the texts with every name replaced; `$$` is a dollar sign. Raises ToolSetupError
+        naming the place and the variable that is not set.
+        """
         filled: dict[str, str] = {}
         for name, text in texts.items():
             value = partial(self._value, f"{where}.{name}")
@@ -108,6 +122,8 @@ class Secrets:
             return "$"
         value = self._env.get(name, "")
         if not value:
-            raise ToolSetupError(f"the variable {name} is not set on this worker; it is needed at {where}")
+            raise ToolSetupError(
+                f"the variable {name} is not set on this worker; it is needed at {where}"
+            )
         remember(value)
         return value

@@ -35,7 +35,8 @@ JsonSchema = dict[str, Any]
 
 NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}\Z")
 _DESCRIBED: Final = (
-    "name", "description", "effect", "version", "timeout", "queue", "resource", "idempotent", "schema", "output_schema"
+    "name", "description", "effect", "version", "timeout", "queue", "resource", "idempotent",
+    "schema", "output_schema",
 )  # fmt: skip
 
 
@@ -61,14 +62,16 @@ def _spend_nothing(*, tokens: int = 0, cost: float = 0.0) -> None:
 class ToolContext:
     """The surroundings of one call; the same for every attempt of a node, except `attempt`.
 
-    `idempotency_key` is equal for all attempts of one generation of a node, so a tool that writes can pass it to a
-    service that honours such keys.
+    `idempotency_key` is equal for all attempts of one generation of a node, so a tool that writes
+    can pass it to a service that honours such keys.
     """
 
     docs: Path | None
     """Root of the documents, or None when the run has none."""
     cache: Path
-    """A writable folder that outlives the call; anything in it may vanish and must be rebuildable."""
+    """A writable folder that outlives the call; anything in it may vanish
+    and must be rebuildable.
+    """
     run_id: str
     node: str
     """Path of the node, such as `n7` or `n5[17]`."""
@@ -80,8 +83,9 @@ class ToolContext:
     warn: Callable[[str], None] = _say_nothing
     """Adds a warning to the run, from any thread; the same one counts once."""
     spent: Spend = _spend_nothing
-    """Books tokens, and a cost in US dollars, that the call has used elsewhere: for the run's budget and its report.
-    From any thread, and as often as there is something to add. It counts also if the call fails or its worker dies.
+    """Books tokens, and a cost in US dollars, that the call has used elsewhere: for the run's
+    budget and its report. From any thread, and as often as there is something to add. It counts
+    also if the call fails or its worker dies.
     """
     workspaces: Workspaces = NO_WORKSPACES
     """Opens the workspaces that the call is given, and keeps those that it returns."""
@@ -90,7 +94,8 @@ class ToolContext:
 
 
 class Preview(NamedTuple):
-    """What a write would do, for the person who approves it: `text` to read, and the digest of what it would replace.
+    """What a write would do, for the person who approves it: `text` to read, and the digest of
+    what it would replace.
 
     If that has another digest when the write is to run, the person is asked again.
     """
@@ -114,20 +119,30 @@ class Tool:
     queue: str = queues.TOOLS
     """The task queue whose workers run it."""
     resource: str | None = None
-    """What a call uses and no write may touch meanwhile: `kind:key` with arguments as `{name}`, or a kind."""
+    """What a call uses and no write may touch meanwhile: `kind:key` with arguments
+    as `{name}`, or a kind.
+    """
     idempotent: bool = False
-    """Whether a write honours `ToolContext.idempotency_key`, so that a second attempt does no harm."""
+    """Whether a write honours `ToolContext.idempotency_key`, so that a
+    second attempt does no harm.
+    """
     schema: JsonSchema
     """JSON Schema of the arguments."""
     output_schema: JsonSchema | None
     """JSON Schema of the result, or None when the function has no return annotation."""
     function: Callable[..., Any] = field(repr=False)
     signature: Signature | None = field(default=None, repr=False)
-    """How the function takes the arguments; None if it takes an object that fits the schema, and the context."""
+    """How the function takes the arguments; None if it takes an object that fits the
+    schema, and the context.
+    """
     preview: Callable[..., Preview] | None = field(default=None, repr=False)
-    """Says what a write would do; takes the arguments as the function does. Without it a person is shown these."""
+    """Says what a write would do; takes the arguments as the function does. Without it a
+    person is shown these.
+    """
     batch: Callable[[list[Any]], Awaitable[Any]] | None = field(default=None, repr=False)
-    """Makes several calls at once: takes their arguments, and returns a result or an exception for each, in order."""
+    """Makes several calls at once: takes their arguments, and returns a result or an
+    exception for each, in order.
+    """
     batch_size: int = 100
     """How many calls `batch` takes at most."""
     hint: str = ""
@@ -137,7 +152,9 @@ class Tool:
     may_change: bool = False
     """Whether its definition is that of a server, which may change it while a run goes on."""
     early: bool = False
-    """Whether a call that only reads may be made before a person has decided on what comes before it."""
+    """Whether a call that only reads may be made before a person has decided
+    on what comes before it.
+    """
     fresh_for: float = FRESH_SECONDS
     """Seconds for which the output of a call that was made early may be used."""
     asks_agents: bool = False
@@ -158,14 +175,17 @@ class Tool:
         *,
         isolated: bool = False,
     ) -> Any:
-        """Check the arguments, run the function and return its result as a JSON value without secrets.
+        """Check the arguments, run the function and return its result as a JSON
+        value without secrets.
 
-        A tool with a batch form is called by that, with the calls of other nodes that are ready in the same activity.
-        All of that happens in the threads of tools, or for a user's tool in a process of its own if it is to be
-        `isolated`. A plain function in a thread cannot be stopped: cancelling its call only gives up its thread. While
-        another tool blocks the loop of a coroutine function, the time of `limit` stops, and the call may begin again if
-        its effect allows that. Raises ToolArgumentError before anything ran, ToolResultError or BadOutput after it,
-        ToolExit, LoopBlocked and WorkerLost as `threads` and `isolation` say, and whatever the function raises.
+        A tool with a batch form is called by that, with the calls of other nodes that are ready in
+        the same activity. All of that happens in the threads of tools, or for a user's tool in a
+        process of its own if it is to be `isolated`. A plain function in a thread cannot be
+        stopped: cancelling its call only gives up its thread. While another tool blocks the loop of
+        a coroutine function, the time of `limit` stops, and the call may begin again if its effect
+        allows that. Raises ToolArgumentError before anything ran, ToolResultError or BadOutput
+        after it, ToolExit, LoopBlocked and WorkerLost as `threads` and `isolation` say, and
+        whatever the function raises.
         """
         place = seat()
         if place is not None and self.batch is not None and not isolated:
@@ -174,10 +194,16 @@ class Tool:
             place.leave()
         if isolated and self._can_be_sent and not self._works_in_folders:
             quiet = replace(
-                context, progress=_say_nothing, warn=_say_nothing, spent=_spend_nothing, workspaces=NO_WORKSPACES
+                context,
+                progress=_say_nothing,
+                warn=_say_nothing,
+                spent=_spend_nothing,
+                workspaces=NO_WORKSPACES,
             )
             sent = replace(self, preview=None, batch=None)
-            return await run_isolated(partial(sent._run_anywhere, dict(arguments), quiet), self.name, limit)
+            return await run_isolated(
+                partial(sent._run_anywhere, dict(arguments), quiet), self.name, limit
+            )
         if not self.is_async:
             return await tool_threads.run(partial(self._run, arguments, context), self.name)
         node = f"node {context.node} of run {context.run_id}"
@@ -186,12 +212,17 @@ class Tool:
         return await tool_threads.run_async(work, self.name, node, limit, repeatable=repeatable)
 
     async def call_batch(self, calls: list[Any]) -> list[Any]:
-        """Return for each of these checked arguments the result as a JSON value, or the exception it failed with.
+        """Return for each of these checked arguments the result as a JSON value, or the
+        exception it failed with.
 
-        Raises what the batch form raises, and ToolResultError if it does not return a result for each call.
+        Raises what the batch form raises, and ToolResultError if it does not return
+        a result for each call.
         """
         return await tool_threads.run_async(
-            partial(self._run_batch, calls), self.name, f"a batch of {len(calls)} calls", repeatable=True
+            partial(self._run_batch, calls),
+            self.name,
+            f"a batch of {len(calls)} calls",
+            repeatable=True,
         )
 
     async def _run_batch(self, calls: list[Any]) -> list[Any]:
@@ -201,7 +232,9 @@ class Tool:
             what = f"a {type(results).__name__}"
             if isinstance(results, list):
                 what = f"{len(results)} results"
-            raise ToolResultError(f"the batch form of {self.name} returned {what} for {len(calls)} calls")
+            raise ToolResultError(
+                f"the batch form of {self.name} returned {what} for {len(calls)} calls"
+            )
         return [self._end(result) for result in results]
 
     def _end(self, result: Any) -> Any:
@@ -216,7 +249,9 @@ class Tool:
 
     @property
     def _can_be_sent(self) -> bool:
-        """Whether another process finds the function by its name. Ours can stay; they do not end their process."""
+        """Whether another process finds the function by its name. Ours can stay; they do
+        not end their process.
+        """
         home = self.function.__module__
         found = getattr(sys.modules.get(home), self.function.__qualname__, None)
         return found is self.function and not home.startswith("sennit.activities.")
@@ -239,8 +274,12 @@ class Tool:
         positional, named = self.passed(self.check(arguments), context)
         return self._value(await self.function(*positional, **named))
 
-    def passed(self, checked: Any, context: ToolContext | None = None) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Return what the function is called with, or without a context its preview, for checked arguments."""
+    def passed(
+        self, checked: Any, context: ToolContext | None = None
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Return what the function is called with, or without a context its preview,
+        for checked arguments.
+        """
         if self.signature is not None:
             return self.signature.passed(checked, context)
         if context is None:
@@ -261,7 +300,9 @@ class Tool:
             what = "None"
             if result is not None:
                 what = f"a value of type {type(result).__name__}"
-            message = f"{self.name} returned {what}, which is not what it declares: {where}{problem}"
+            message = (
+                f"{self.name} returned {what}, which is not what it declares: {where}{problem}"
+            )
             raise BadOutput(message, self._json(result)) from None
         return self._json(typed)
 
@@ -271,21 +312,30 @@ class Tool:
             written = _JSON.encode(value)
             written.encode()
         except (PydanticSerializationError, ValueError, TypeError, RecursionError) as error:
-            message = f"{self.name} returned a {type(result).__name__} that JSON cannot carry: {error}"
+            message = (
+                f"{self.name} returned a {type(result).__name__} that JSON cannot carry: {error}"
+            )
             raise ToolResultError(message) from error
         return mask(value, written)
 
     def describe(self) -> dict[str, Any]:
         """Return the catalogue entry of this tool: JSON, the same for the same definition."""
         entry = {name: getattr(self, name) for name in _DESCRIBED}
-        extra = {"hint": self.hint, "large": self.large, "typical": self.typical, "early": self.early}
+        extra = {
+            "hint": self.hint,
+            "large": self.large,
+            "typical": self.typical,
+            "early": self.early,
+        }
         entry |= {name: value for name, value in extra.items() if value}
         if self.fresh_for != FRESH_SECONDS:
             entry["fresh_for"] = self.fresh_for
         return entry
 
     def check(self, arguments: Mapping[str, Any]) -> BaseModel | dict[str, Any]:
-        """Return the arguments as the function, or its signature, takes them. Raises ToolArgumentError."""
+        """Return the arguments as the function, or its signature, takes them.
+        Raises ToolArgumentError.
+        """
         if self.signature is None:
             for path, problem in violations(dict(arguments), self.schema):
                 raise ToolArgumentError(problem, tool=self.name, field=place_of(path))
@@ -298,12 +348,18 @@ class Tool:
 
 
 _TYPE_BYTES: Final = 32_768
-"""Of the type of a result, with what checks it; 5 to 30 KB were measured for a model of ten fields."""
-_TYPES = BoundedCache[Callable[..., Any], TypeAdapter[Any] | None](MAX_KEPT_TYPES_BYTES, lambda _: _TYPE_BYTES)
+"""Of the type of a result, with what checks it; 5 to 30 KB were measured for
+a model of ten fields.
+"""
+_TYPES = BoundedCache[Callable[..., Any], TypeAdapter[Any] | None](
+    MAX_KEPT_TYPES_BYTES, lambda _: _TYPE_BYTES
+)
 
 
 def _type_of(function: Callable[..., Any]) -> TypeAdapter[Any] | None:
-    """Return the type that a function declares for its result; None without one, and for `Any`, `object` and `dict`."""
+    """Return the type that a function declares for its result; None without one, and for
+    `Any`, `object` and `dict`.
+    """
     return _TYPES.get_or_make(function, lambda: _declared_type(function))
 
 

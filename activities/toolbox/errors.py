@@ -1,4 +1,5 @@
-"""The errors of tools: a ToolError when a call fails, a ToolSetupError when a worker cannot offer its tools.
+"""The errors of tools: a ToolError when a call fails, a ToolSetupError when a worker
+cannot offer its tools.
 
 In a run the class name of a ToolError is the type of the error.
 """
@@ -11,8 +12,8 @@ from sennit.workflows.plan.language.text import both_ends
 
 
 def _sentence(message: str, most: int = MAX_MESSAGE_CHARACTERS) -> str:
-    """Return a message as people read it: of a long one the beginning and the end. Secrets go before it is cut, so that
-    no half of one is left.
+    """Return a message as people read it: of a long one the beginning and the end. Secrets go
+    before it is cut, so that no half of one is left.
     """
     if len(message) > 8 * most:
         message = f"{message[: 4 * most]} [...] {message[-4 * most :]}"
@@ -22,15 +23,18 @@ def _sentence(message: str, most: int = MAX_MESSAGE_CHARACTERS) -> str:
 class ToolError(Exception):
     """One call failed for a reason that a person or a model can read.
 
-    The message is one printable line of at most `longest` characters, without this worker's secrets. `retryable` says
-    whether the same call may succeed later without any change, `retry_after` in how many seconds at the earliest. A
-    tool that writes raises it only if nothing was written, or nothing that a second attempt would repeat. If it does
-    not know it raises UnknownOutcome; any other exception counts as that.
+    The message is one printable line of at most `longest` characters, without this worker's
+    secrets. `retryable` says whether the same call may succeed later without any change,
+    `retry_after` in how many seconds at the earliest. A tool that writes raises it only if nothing
+    was written, or nothing that a second attempt would repeat. If it does not know it raises
+    UnknownOutcome; any other exception counts as that.
     """
 
     longest: ClassVar[int] = MAX_MESSAGE_CHARACTERS
 
-    def __init__(self, message: str, *, retryable: bool = False, retry_after: float | None = None) -> None:
+    def __init__(
+        self, message: str, *, retryable: bool = False, retry_after: float | None = None
+    ) -> None:
         super().__init__(_sentence(message, self.longest))
         self.retryable = retryable
         self.retry_after = retry_after
@@ -41,7 +45,9 @@ class UnknownTool(ToolError):
 
 
 class ToolArgumentError(ToolError):
-    """The arguments do not fit the tool: `problem`, with the `field` that has it. Never retryable."""
+    """The arguments do not fit the tool: `problem`, with the `field` that
+    has it. Never retryable.
+    """
 
     def __init__(self, problem: str, *, tool: str = "", field: str = "") -> None:
         parts = [part for part in (tool, field, problem) if part]
@@ -55,7 +61,9 @@ class ToolResultError(ToolError):
 
 
 class BadOutput(ToolError):
-    """The tool returned a `value`, as JSON, that is not of the type it declares. Never retryable; a write was made."""
+    """The tool returned a `value`, as JSON, that is not of the type it declares. Never
+    retryable; a write was made.
+    """
 
     def __init__(self, message: str, value: Any = None) -> None:
         super().__init__(message)
@@ -87,7 +95,9 @@ class IndexUnusable(ToolError):
 
 
 class ExpressionRefused(ToolError):
-    """`calculate` does not accept the expression; the message says which part and what to write instead."""
+    """`calculate` does not accept the expression; the message says which part and
+    what to write instead.
+    """
 
 
 class CalculationFailed(ToolError):
@@ -99,7 +109,9 @@ class AddressRefused(ToolError):
 
 
 class FetchFailed(ToolError):
-    """No complete answer came back: name, connection, time or protocol. `sent` when the request may have arrived."""
+    """No complete answer came back: name, connection, time or protocol. `sent` when the
+    request may have arrived.
+    """
 
     def __init__(self, message: str, *, retryable: bool = False, sent: bool = False) -> None:
         super().__init__(message, retryable=retryable)
@@ -107,14 +119,19 @@ class FetchFailed(ToolError):
 
 
 class HttpStatusError(ToolError):
-    """The server answered with an error status, kept in `status`; 429 and 5xx are retryable. The message ends with the
-    beginning of the body, at most 2,048 characters.
+    """The server answered with an error status, kept in `status`; 429 and 5xx are retryable. The
+    message ends with the beginning of the body, at most 2,048 characters.
     """
 
     longest = MAX_MESSAGE_CHARACTERS + MAX_SAID_CHARACTERS
 
     def __init__(
-        self, message: str, *, status: int = 0, retryable: bool = False, retry_after: float | None = None
+        self,
+        message: str,
+        *,
+        status: int = 0,
+        retryable: bool = False,
+        retry_after: float | None = None,
     ) -> None:
         super().__init__(message, retryable=retryable, retry_after=retry_after)
         self.status = status
@@ -125,12 +142,14 @@ class ContentRefused(ToolError):
 
 
 class McpUnavailable(ToolError):
-    """An MCP server does not start, does not answer, or went away; nothing was written. Retryable."""
+    """An MCP server does not start, does not answer, or went away; nothing
+    was written. Retryable.
+    """
 
 
 class McpToolFailed(ToolError):
-    """An MCP server answers that its tool failed or that it refuses the call, with the text and the structured content
-    of its answer. Never retryable; a write that was answered so is in no doubt.
+    """An MCP server answers that its tool failed or that it refuses the call, with the text and the
+    structured content of its answer. Never retryable; a write that was answered so is in no doubt.
     """
 
     longest = MAX_MESSAGE_CHARACTERS + MAX_SAID_CHARACTERS
@@ -141,24 +160,28 @@ class McpCredentialsRefused(ToolError):
 
 
 class McpToolChanged(ToolError):
-    """An MCP server has changed a tool since the plan was checked. Nothing was called, and no second attempt helps."""
+    """An MCP server has changed a tool since the plan was checked. Nothing was called, and
+    no second attempt helps.
+    """
 
 
 class A2aUnavailable(ToolError):
-    """An agent cannot be reached, or is not what its card says; or its answer is lost, and the message may be repeated.
-    No write has reached the agent. Retryable, unless its card is wrong.
+    """An agent cannot be reached, or is not what its card says; or its answer is lost, and the
+    message may be repeated. No write has reached the agent. Retryable, unless its card is wrong.
     """
 
 
 class A2aFailed(ToolError):
-    """An agent refuses the message, or its task has failed, was rejected or was cancelled. Never retryable."""
+    """An agent refuses the message, or its task has failed, was rejected or was
+    cancelled. Never retryable.
+    """
 
     longest = MAX_MESSAGE_CHARACTERS + MAX_SAID_CHARACTERS
 
 
 class A2aNeedsInput(ToolError):
-    """An agent's task asks something and the call may not, or it waits for a login; the message has the question and
-    the id of the task. Never retryable.
+    """An agent's task asks something and the call may not, or it waits for a login; the message has
+    the question and the id of the task. Never retryable.
     """
 
     longest = MAX_MESSAGE_CHARACTERS + MAX_SAID_CHARACTERS
@@ -169,13 +192,17 @@ class A2aCredentialsRefused(ToolError):
 
 
 class UnknownOutcome(ToolError):
-    """A write may have taken effect or not. Never retryable: a person has to check, and repeats or skips it."""
+    """A write may have taken effect or not. Never retryable: a person has to check,
+    and repeats or skips it.
+    """
 
     longest = MAX_MESSAGE_CHARACTERS + MAX_SAID_CHARACTERS
 
 
 class AlreadyWritten(ToolError):
-    """This write was made already, with other arguments. Never retryable: a person repeats it, or skips it."""
+    """This write was made already, with other arguments. Never retryable: a person
+    repeats it, or skips it.
+    """
 
 
 class SandboxLimit(ToolError):
@@ -187,11 +214,15 @@ class SandboxFailed(ToolError):
 
 
 class WorkspaceRefused(ToolError):
-    """A folder cannot be kept as a workspace, or a value names none; the message says which file, or why."""
+    """A folder cannot be kept as a workspace, or a value names none; the message
+    says which file, or why.
+    """
 
 
 class ToolExit(Exception):
-    """A tool ended by what is no error, such as SystemExit. What it had done by then is not known."""
+    """A tool ended by what is no error, such as SystemExit. What it had
+    done by then is not known.
+    """
 
 
 class WorkerLost(Exception):

@@ -18,13 +18,17 @@ from sennit.activities.toolbox.threads import guarded, tool_threads
 
 START_SECONDS: Final = 60.0
 _FORKS: Final = multiprocessing.get_context("forkserver")
-_FORKS.set_forkserver_preload(["sennit.activities.toolbox.loader"])  # many calls are lost with one worker: once for all
+# Many calls are lost with one worker: once for all.
+_FORKS.set_forkserver_preload(["sennit.activities.toolbox.loader"])
 _slots = asyncio.Semaphore(MAX_ISOLATED_CALLS)
 
 
-async def run_isolated(function: Callable[[], Any], tool: str, limit: asyncio.Timeout | None = None) -> Any:
-    """Call a function in a process that ends with this call, however it ends. The time of `limit` does not include its
-    start. Raises what the function raises, and WorkerLost when it ends its process.
+async def run_isolated(
+    function: Callable[[], Any], tool: str, limit: asyncio.Timeout | None = None
+) -> Any:
+    """Call a function in a process that ends with this call, however it ends. The time of
+    `limit` does not include its start. Raises what the function raises, and WorkerLost
+    when it ends its process.
     """
     time = asyncio.get_running_loop().time
     when = None

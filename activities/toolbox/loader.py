@@ -23,12 +23,16 @@ BUILT_IN: Final = (
 )
 
 
-def load_tools(modules: Sequence[str] = (), paths: Sequence[Path] = (), offered: Iterable[Tool] = ()) -> Registry:
-    """Return the built-in tools, those in `offered`, and those of `modules`, which may be in the folders `paths`.
+def load_tools(
+    modules: Sequence[str] = (), paths: Sequence[Path] = (), offered: Iterable[Tool] = ()
+) -> Registry:
+    """Return the built-in tools, those in `offered`, and those of `modules`, which may be
+    in the folders `paths`.
 
-    A module has the tools that it defines, those of its submodules that are imported with it, and those that it imports
-    by name. Equal arguments give equal registries in every process. Raises ToolModuleError, one line naming the module
-    and the reason, for a module that does not import, has no tool, or takes the name of another tool.
+    A module has the tools that it defines, those of its submodules that are imported with it, and
+    those that it imports by name. Equal arguments give equal registries in every process. Raises
+    ToolModuleError, one line naming the module and the reason, for a module that does not import,
+    has no tool, or takes the name of another tool.
     """
     sys.path += [str(path) for path in paths if str(path) not in sys.path]
     importlib.invalidate_caches()
@@ -39,7 +43,9 @@ def load_tools(modules: Sequence[str] = (), paths: Sequence[Path] = (), offered:
     for name in modules:
         found = _tools_of(name)
         if not found:
-            raise ToolModuleError(f"tool module {name!r} has no tools; mark its functions with @tool(effect=...)")
+            raise ToolModuleError(
+                f"tool module {name!r} has no tools; mark its functions with @tool(effect=...)"
+            )
         _add(registry, found)
     return registry
 
@@ -51,8 +57,8 @@ def _add(registry: Registry, found: Iterable[Tool]) -> None:
 
 
 def _tools_of(name: str) -> list[Tool]:
-    """Return the tools of a module. Raises ToolModuleError for whatever its import raises, and removes what that has
-    registered by then.
+    """Return the tools of a module. Raises ToolModuleError for whatever its import raises, and
+    removes what that has registered by then.
     """
     before = {each.name for each in default_registry}
     try:
@@ -75,7 +81,9 @@ def _belongs(candidate: Tool, module: ModuleType) -> bool:
 
 
 def _reason(error: BaseException) -> str:
-    """Return what an import raised, with the line of the module where that is not in the message."""
+    """Return what an import raised, with the line of the module where that
+    is not in the message.
+    """
     if isinstance(error, ToolDefinitionError):
         return str(error)
     frames: list[traceback.FrameSummary] = []

@@ -8,10 +8,11 @@ TICK = 0.5
 
 
 class SteadyLoop(asyncio.SelectorEventLoop):
-    """An event loop whose clock stands still while its process is stopped, or while something blocks it.
+    """An event loop whose clock stands still while its process is stopped, or
+    while something blocks it.
 
-    So no time limit ends a call whose answer has come meanwhile: a write would be cut off, and nobody could say
-    whether it took effect.
+    So no time limit ends a call whose answer has come meanwhile: a write would be cut off, and
+    nobody could say whether it took effect.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,6 @@
-"""Images, PDFs and recordings in the results of tools: with their bytes, until the node of the call keeps them."""
+"""Images, PDFs and recordings in the results of tools: with their bytes, until the node
+of the call keeps them.
+"""
 
 import base64
 import binascii
@@ -29,9 +31,11 @@ class BadMedia(Exception):
 
 
 class MediaFile(BaseModel):
-    """An image, a PDF or a recording that a tool returns, alone or anywhere in its result. `data` is base64.
+    """An image, a PDF or a recording that a tool returns, alone or anywhere in its
+    result. `data` is base64.
 
-    In the output of the node a value stands in its place that names its artifact; a model call takes it as `media`.
+    In the output of the node a value stands in its place that names its artifact; a model
+    call takes it as `media`.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -42,12 +46,20 @@ class MediaFile(BaseModel):
 
     @classmethod
     def of(cls, body: bytes, name: str = "") -> Self:
-        """Return media of these bytes, whose type they say themselves. Raises BadMedia for what no model takes."""
-        return cls(media=checked_type(body, name or "what the tool returns"), data=_encoded(body), name=name[:200])
+        """Return media of these bytes, whose type they say themselves. Raises BadMedia
+        for what no model takes.
+        """
+        return cls(
+            media=checked_type(body, name or "what the tool returns"),
+            data=_encoded(body),
+            name=name[:200],
+        )
 
 
 def type_of(body: bytes) -> MediaType | None:
-    """Return the content type of media by how its bytes begin, whatever anybody says that it is. None for all else."""
+    """Return the content type of media by how its bytes begin, whatever anybody says that it
+    is. None for all else.
+    """
     if body.startswith(b"RIFF"):
         return _IN_RIFF.get(body[8:12])
     for beginning, content_type in _BEGINNINGS:
@@ -68,7 +80,10 @@ def checked_type(body: bytes, shown: str) -> MediaType:
     check_size(len(body), shown)
     content_type = type_of(body)
     if content_type is None:
-        raise BadMedia(f"{shown} is no image, PDF or audio that models take; they take {', '.join(MEDIA_TYPES)}")
+        raise BadMedia(
+            f"{shown} is no image, PDF or audio that models take; they take "
+            f"{', '.join(MEDIA_TYPES)}"
+        )
     return content_type
 
 

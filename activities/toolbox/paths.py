@@ -1,7 +1,8 @@
 """Access to the folder of documents: no path, link or race leads out of it.
 
-Hidden names (a leading dot) do not exist for tools. A link to a file is followed if its target is inside the folder; a
-link to a folder is not, since the content is found under its own name. A hard link is a file like any other.
+Hidden names (a leading dot) do not exist for tools. A link to a file is followed if its target is
+inside the folder; a link to a folder is not, since the content is found under its own name. A hard
+link is a file like any other.
 """
 
 import os
@@ -50,7 +51,10 @@ def documents_root(docs: Path | None) -> Path:
         problem = "is no readable folder"
     except (OSError, RuntimeError, ValueError):
         problem = "does not exist"
-    raise DocsNotFound(f"the documents folder {str(docs)!r} {problem} on worker {platform.node()} (pid {os.getpid()})")
+    raise DocsNotFound(
+        f"the documents folder {str(docs)!r} {problem} on worker {platform.node()} (pid "
+        f"{os.getpid()})"
+    )
 
 
 def scan(root: Path) -> list[FoundFile]:
@@ -59,7 +63,9 @@ def scan(root: Path) -> list[FoundFile]:
 
 
 def scan_with_gaps(root: Path) -> tuple[list[FoundFile], list[str]]:
-    """Return what `scan` does, and the folders that this worker may not read, so that nobody takes them for empty."""
+    """Return what `scan` does, and the folders that this worker may not read, so that
+    nobody takes them for empty.
+    """
     files: list[FoundFile] = []
     closed: list[str] = []
     folders = [""]
@@ -78,7 +84,9 @@ def scan_with_gaps(root: Path) -> tuple[list[FoundFile], list[str]]:
                 changed = max(status.st_mtime_ns, status.st_ctime_ns)
                 files.append(FoundFile(path, status.st_size, changed, status.st_ino))
         if len(files) > MAX_DOCUMENTS:
-            raise TooManyFiles(f"more than {MAX_DOCUMENTS:,} files below {root.name!r}; name a smaller folder")
+            raise TooManyFiles(
+                f"more than {MAX_DOCUMENTS:,} files below {root.name!r}; name a smaller folder"
+            )
     return sorted(files, key=lambda file: file.path), sorted(closed)
 
 
@@ -86,8 +94,8 @@ def scan_with_gaps(root: Path) -> tuple[list[FoundFile], list[str]]:
 def open_inside(root: Path, path: str) -> Iterator[BinaryIO]:
     """Open the regular file at `path` below the resolved folder `root` for reading.
 
-    Raises PathRefused for a path that leads out, is hidden or is no regular file, DocumentNotFound for one that
-    does not exist, DocumentUnreadable when permissions forbid it.
+    Raises PathRefused for a path that leads out, is hidden or is no regular file, DocumentNotFound
+    for one that does not exist, DocumentUnreadable when permissions forbid it.
     """
     inside = _resolve_inside(root, path)
     try:
@@ -110,7 +118,9 @@ def open_inside(root: Path, path: str) -> Iterator[BinaryIO]:
 
 
 def inner_parts(path: str) -> tuple[str, ...]:
-    """Return the names in a relative path. Raises PathRefused when it leads out, is hidden, or is no path."""
+    """Return the names in a relative path. Raises PathRefused when it leads out, is
+    hidden, or is no path.
+    """
     parts = PurePosixPath(path).parts
     if not parts or len(path) > MAX_DOCUMENT_PATH_CHARACTERS or "\0" in path or "\\" in path:
         raise PathRefused(f"{path[:80]!r} is not the path of a file; write it like notes/a.md")
@@ -122,19 +132,24 @@ def inner_parts(path: str) -> tuple[str, ...]:
 
 
 def _resolve_inside(root: Path, path: str) -> Path:
-    """Return the path relative to `root` of the real file, without links at the time of the call."""
+    """Return the path relative to `root` of the real file, without links
+    at the time of the call.
+    """
     parts = inner_parts(path)
     try:
         real = root.joinpath(*parts).resolve()
     except (OSError, RuntimeError, ValueError):
-        raise PathRefused(f"{path!r} cannot be followed: its links form a circle or a name is too long") from None
+        raise PathRefused(
+            f"{path!r} cannot be followed: its links form a circle or a name is too long"
+        ) from None
     if not real.is_relative_to(root):
         raise PathRefused(f"{path!r} is a link that leads out of the documents")
     return real.relative_to(root)
 
 
 def open_folder(root: Path, parts: Iterable[str], *, create: bool = False) -> int:
-    """Open a folder below `root` part by part without following links: a link that is put in place meanwhile fails.
+    """Open a folder below `root` part by part without following links: a link that is put in
+    place meanwhile fails.
 
     `create` makes the folders that are missing.
     """
@@ -165,7 +180,9 @@ def _not_found(root: Path, path: str) -> DocumentNotFound:
 def _entries(folder: Path) -> list[os.DirEntry[str]]:
     try:
         with os.scandir(folder) as entries:
-            return [each for each in entries if not each.name.startswith(".") and _is_unicode(each.name)]
+            return [
+                each for each in entries if not each.name.startswith(".") and _is_unicode(each.name)
+            ]
     except (FileNotFoundError, NotADirectoryError):  # removed since its parent was read
         return []
 

@@ -1,5 +1,5 @@
-"""Tools beside the catalogue: they read a piece of an output, for a model whose prompt has only its beginning and for
-programs, and end the sleep of a program.
+"""Tools beside the catalogue: they read a piece of an output, for a model whose prompt has only its
+beginning and for programs, and end the sleep of a program.
 """
 
 import re
@@ -18,25 +18,37 @@ _LEAD: Final = 200
 
 
 class ReadOutputArguments(BaseModel):
-    """Which piece of which output. The model names it by `node`; the engine adds the output itself."""
+    """Which piece of which output. The model names it by `node`; the engine
+    adds the output itself.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    node: Annotated[str, Field(min_length=1, max_length=400, description="The output, by its name in the prompt")]
+    node: Annotated[
+        str,
+        Field(min_length=1, max_length=400, description="The output, by its name in the prompt"),
+    ]
     start: Annotated[int, Field(alias="from", ge=0, description="The character to begin at")] = 0
     characters: Annotated[int, Field(ge=1, le=16_000, description="How many to read")] = 8_000
-    find: Annotated[str, Field(max_length=200, description="Begin where these words stand next instead")] = ""
+    find: Annotated[
+        str, Field(max_length=200, description="Begin where these words stand next instead")
+    ] = ""
     output: Any
 
 
 @tool(name=READER, effect="pure", in_catalogue=False)
 def read_output(args: ReadOutputArguments) -> str:
-    """Read a piece of an output that the prompt only begins. It says which piece it is, and how long the whole is."""
+    """Read a piece of an output that the prompt only begins. It says which piece it is, and
+    how long the whole is.
+    """
     text, start = as_text(args.output), args.start
     if args.find:
         found = re.compile(re.escape(args.find), re.IGNORECASE).search(text, start)
         if found is None:
-            return f"[{args.node} does not hold these words from character {start:,} on; it has {len(text):,}]"
+            return (
+                f"[{args.node} does not hold these words from character {start:,} on; it has "
+                f"{len(text):,}]"
+            )
         start = max(start, found.start() - _LEAD)
     piece = text[start : start + args.characters]
     end = start + len(piece)
@@ -58,7 +70,9 @@ class PartArguments(BaseModel):
 
 @tool(name="read_part", effect="pure", typical="5ms", in_catalogue=False)
 def read_part(args: PartArguments) -> Any:
-    """Read a piece of an output, as a slice: characters of a text, items of a list, of anything else JSON text."""
+    """Read a piece of an output, as a slice: characters of a text, items of a list, of
+    anything else JSON text.
+    """
     return whole_of(args.output)[args.start : args.end]
 
 

@@ -1,7 +1,8 @@
-"""Keeps credentials out of what a worker says and stores: its log, errors, and what tools and models give back.
+"""Keeps credentials out of what a worker says and stores: its log, errors, and what
+tools and models give back.
 
-One redactor knows the secrets of this process: the values of variables that are named like keys or that SENNIT_SECRETS
-names, the passwords of those that are URLs, and what `remember` was told.
+One redactor knows the secrets of this process: the values of variables that are named like keys or
+that SENNIT_SECRETS names, the passwords of those that are URLs, and what `remember` was told.
 """
 
 import os
@@ -19,42 +20,60 @@ from sennit.workflows.plan.bounded_cache import BoundedCache
 MASK: Final = "[redacted]"
 
 NAMES_VARIABLE: Final = "SENNIT_SECRETS"
-"""Names of variables that hold secrets, with commas between them; `*` in a name stands for anything."""
+"""Names of variables that hold secrets, with commas between them; `*` in a
+name stands for anything.
+"""
 
 _NAME_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _SECRET_WORDS = frozenset(
     (
-        "APIKEY", "AUTH", "AUTHORIZATION", "BEARER", "COOKIE", "COOKIES", "CRED", "CREDENTIAL", "CREDENTIALS", "CREDS",
-        "DSN", "HMAC", "JWT", "KEY", "KEYS", "OAUTH", "OTP", "PASS", "PASSCODE", "PASSPHRASE", "PASSWD", "PASSWORD",
-        "PAT", "PIN", "PSK", "PWD", "SALT", "SECRET", "SECRETS", "SIGNATURE", "TOKEN", "TOKENS", "WEBHOOK",
+        "APIKEY", "AUTH", "AUTHORIZATION", "BEARER", "COOKIE", "COOKIES", "CRED", "CREDENTIAL",
+        "CREDENTIALS", "CREDS", "DSN", "HMAC", "JWT", "KEY", "KEYS", "OAUTH", "OTP", "PASS",
+        "PASSCODE", "PASSPHRASE", "PASSWD", "PASSWORD", "PAT", "PIN", "PSK", "PWD", "SALT",
+        "SECRET", "SECRETS", "SIGNATURE", "TOKEN", "TOKENS", "WEBHOOK",
     )
 )  # fmt: skip
-_SECRET_ENDS = ("APIKEY", "ACCESSKEY", "PASSPHRASE", "PASSWORD", "PASSWD", "PRIVATEKEY", "SECRET", "SECRETKEY", "TOKEN")
+_SECRET_ENDS = (
+    "APIKEY",
+    "ACCESSKEY",
+    "PASSPHRASE",
+    "PASSWORD",
+    "PASSWD",
+    "PRIVATEKEY",
+    "SECRET",
+    "SECRETKEY",
+    "TOKEN",
+)
 """Of words that were written together, such as PGPASSWORD."""
 _ABOUT_SECRETS = frozenset(
     (
-        "COUNT", "DIR", "DIRECTORY", "EXPIRY", "FILE", "FOLDER", "LENGTH", "LIMIT", "MAX", "MIN", "NUM", "PATH",
-        "PER", "SIZE", "SOCK", "TIMEOUT", "TTL", "TYPE", "USED",
+        "COUNT", "DIR", "DIRECTORY", "EXPIRY", "FILE", "FOLDER", "LENGTH", "LIMIT", "MAX", "MIN",
+        "NUM", "PATH", "PER", "SIZE", "SOCK", "TIMEOUT", "TTL", "TYPE", "USED",
     )
 )  # fmt: skip
 """Words of names whose value says something about secrets: how many tokens, or where a key lies."""
 _NO_SECRETS = ("PWD", "OLDPWD", NAMES_VARIABLE)
-_LEAST = 6  # shorter values are words like "true" or "test", and masking those would spoil every line
+# Shorter values are words like "true" or "test", and masking those would spoil every line.
+_LEAST = 6
 _LEAST_WORD = 8  # of letters alone, because people give local servers keys like "ollama"
 _LEAST_PIECE = 3
 _LEAST_LINE = 16  # of a secret of several lines: shorter ones may be any words
 _COLOUR = r"(?:\x1b\[[0-9;]*+m)*+"
 _HEADER = re.compile(
-    r"(?P<name>authorization|(?<!(?-i:[A-Z0-9])_)api[-_]key)"  # behind OPENAI_API_KEY may stand what is wrong with it
-    rf"(?P<between>{_COLOUR}[\\\"'\s]*+{_COLOUR}[:=,]\s*+{_COLOUR}(?:b(?=[\\\"']))?[\\\"']*+{_COLOUR})"
+    # Behind OPENAI_API_KEY may stand what is wrong with it.
+    r"(?P<name>authorization|(?<!(?-i:[A-Z0-9])_)api[-_]key)"
+    rf"(?P<between>{_COLOUR}[\\\"'\s]*+{_COLOUR}[:=,]\s*+{_COLOUR}(?:b"
+    rf"(?=[\\\"']))?[\\\"']*+{_COLOUR})"
     r"(?P<scheme>(?:bearer|basic|digest|token)\s+)?"
     r"[^\s\\\"',;)\]}\x1b]+",
     re.IGNORECASE,
 )
 _BEARER = re.compile(r"(?P<scheme>\bbearer\s+)[A-Za-z0-9._~+/=-]{6,}", re.IGNORECASE)
-_KEY = re.compile(r"\b(?:sk|pk|key)-(?=[\w*.-]{0,99}[\d*])[\w*.-]{8,}")  # as model servers quote them
+# As model servers quote them.
+_KEY = re.compile(r"\b(?:sk|pk|key)-(?=[\w*.-]{0,99}[\d*])[\w*.-]{8,}")
 _URL = re.compile(
-    r"(?P<before>\b[a-z][a-z0-9+.-]{0,30}://[^\s/:@?#]{0,200}:)(?P<password>[^\s/@]{1,500})(?=@)", re.IGNORECASE
+    r"(?P<before>\b[a-z][a-z0-9+.-]{0,30}://[^\s/:@?#]{0,200}:)(?P<password>[^\s/@]{1,500})(?=@)",
+    re.IGNORECASE,
 )
 _SPELLING_CHARACTERS = 24
 """Characters of one character, however it is spelled."""
@@ -71,7 +90,9 @@ _changes = 0
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether a variable or header of that name holds a secret: one of its words says so, wherever it stands."""
+    """Whether a variable or header of that name holds a secret: one of its words says
+    so, wherever it stands.
+    """
     words = {word.upper() for word in _NAME_WORD.findall(name)}
     if name in _NO_SECRETS or words & _ABOUT_SECRETS:
         return False
@@ -94,15 +115,19 @@ def forget(secret: str) -> None:
 
 
 def redact(text: str, env: Mapping[str, str] = os.environ) -> str:
-    """Return a message without the secrets of this process, and without what looks like a credential."""
+    """Return a message without the secrets of this process, and without what
+    looks like a credential.
+    """
     redactor = _current_redactor() if env is os.environ else Redactor(env, tuple(_remembered))
     return redactor.clean(text)
 
 
 def mask(value: Any, written: str | None = None) -> Any:
-    """Return a JSON value, which is data, without the secrets of this process; nothing else in it changes.
+    """Return a JSON value, which is data, without the secrets of this process;
+    nothing else in it changes.
 
-    `written` is the value as JSON, if the caller has it: a large value without a secret is not walked then.
+    `written` is the value as JSON, if the caller has it: a large value without a
+    secret is not walked then.
     """
     redactor = _current_redactor()
     if written is not None and not redactor.may_hold(written):
@@ -111,12 +136,16 @@ def mask(value: Any, written: str | None = None) -> Any:
 
 
 def safe_length(text: str) -> int:
-    """Return how many characters of a text that goes on can be masked for good: behind them a secret may begin."""
+    """Return how many characters of a text that goes on can be masked for good: behind
+    them a secret may begin.
+    """
     return _current_redactor().safe_length(text)
 
 
 class _Current(NamedTuple):
-    """The redactor of this process, with the variables and the count of changes that it was made for."""
+    """The redactor of this process, with the variables and the count of
+    changes that it was made for.
+    """
 
     variables: dict[bytes, bytes]
     changes: int
@@ -127,11 +156,15 @@ _current: _Current | None = None
 
 
 def _current_redactor() -> "Redactor":
-    """Return the redactor of this process, made anew when a variable has changed or a secret was told."""
+    """Return the redactor of this process, made anew when a variable has
+    changed or a secret was told.
+    """
     global _current
-    variables = vars(os.environ)["_data"]  # encoded: to decode them all would take longer than to mask a usual result
+    # Encoded: to decode them all would take longer than to mask a usual result.
+    variables = vars(os.environ)["_data"]
     if _current is None or _current.variables != variables or _current.changes != _changes:
-        seen = dict(variables)  # in one step: another thread may set a variable while these are read
+        # In one step: another thread may set a variable while these are read.
+        seen = dict(variables)
         env = {os.fsdecode(name): os.fsdecode(value) for name, value in seen.items()}
         _current = _Current(seen, _changes, Redactor(env, tuple(_remembered)))
     return _current.redactor
@@ -140,9 +173,10 @@ def _current_redactor() -> "Redactor":
 class Redactor:
     """Masks the secrets of `env` and those that are `known`.
 
-    A secret is found as it is and as libraries write it: quoted by JSON or Python, percent-encoded, escaped for HTML,
-    in base64, also inside a longer text that was encoded. One of several lines, such as a key in PEM, is found by each
-    line of 16 characters too. Values under 6 characters are left alone, and words under 8.
+    A secret is found as it is and as libraries write it: quoted by JSON or Python, percent-encoded,
+    escaped for HTML, in base64, also inside a longer text that was encoded. One of several lines,
+    such as a key in PEM, is found by each line of 16 characters too. Values under 6 characters are
+    left alone, and words under 8.
     """
 
     __slots__ = ("_beginnings", "_pieces", "_secrets", "_values")
@@ -162,9 +196,11 @@ class Redactor:
         self._values: re.Pattern[str] | None = None
         if forms:
             self._values = re.compile("|".join(forms))
-        self._beginnings: list[_Beginning] | None = None  # made when a text that goes on is masked for the first time
+        # Made when a text that goes on is masked for the first time.
+        self._beginnings: list[_Beginning] | None = None
 
-        # A part of each that no spelling changes. Where one has no such part, every text has to be searched.
+        # A part of each that no spelling changes. Where one has no such part, every
+        # text has to be searched.
         pieces: set[str] = set()
         for text in (*longest_first, *encoded):
             pieces.add(max(_PIECE.findall(text), key=len, default=""))
@@ -173,7 +209,9 @@ class Redactor:
             self._pieces = tuple(sorted(pieces))
 
     def clean(self, text: str) -> str:
-        """Return a message with every secret, and all that looks like a credential, replaced by a mask."""
+        """Return a message with every secret, and all that looks like a
+        credential, replaced by a mask.
+        """
         text = _URL.sub(rf"\g<before>{MASK}", self._without_values(text))
         text = _HEADER.sub(rf"\g<name>\g<between>{MASK}", text)
         return _KEY.sub(MASK, _BEARER.sub(rf"\g<scheme>{MASK}", text))
@@ -189,7 +227,9 @@ class Redactor:
         return value
 
     def safe_length(self, text: str) -> int:
-        """Return how many characters of a text that goes on can be masked for good: behind them a secret may begin."""
+        """Return how many characters of a text that goes on can be masked for good: behind
+        them a secret may begin.
+        """
         if self._values is None:
             return len(text)
         if self._beginnings is None:
@@ -217,7 +257,9 @@ class Redactor:
         return self._values.sub(MASK, text)
 
     def may_hold(self, text: str) -> bool:
-        """Look for a part of each secret that no spelling changes: ten times as fast as looking for the spellings."""
+        """Look for a part of each secret that no spelling changes: ten times as fast as
+        looking for the spellings.
+        """
         if not self._pieces:
             return True
         return any(piece in text for piece in self._pieces)
@@ -232,7 +274,9 @@ class _Beginning:
         self._first = re.compile(rf"{letters[0]}|{_HALF_SPELLING}")
 
     def place_in(self, text: str) -> int:
-        """Return where the secret may begin that the end of the text is a part of; the text's length if nowhere."""
+        """Return where the secret may begin that the end of the text is a part of; the
+        text's length if nowhere.
+        """
         for found in self._first.finditer(text, max(0, len(text) - self.longest)):
             if self._may_go_on(text, found.start()):
                 return found.start()
@@ -260,8 +304,8 @@ def _secrets_of(env: Mapping[str, str]) -> Iterator[str]:
 
 
 def _secret_lines(secret: str) -> list[str]:
-    """Return the lines of a secret that has several, as a key in PEM: it is printed, and read, line by line. What it
-    begins and ends with is the same in all.
+    """Return the lines of a secret that has several, as a key in PEM: it is printed, and read, line
+    by line. What it begins and ends with is the same in all.
     """
     lines = [line.strip() for line in secret.splitlines()]
     if len(lines) < 2:
@@ -286,7 +330,8 @@ _SPELLINGS = BoundedCache[str, str](MAX_KEPT_SPELLINGS_BYTES)
 
 
 def _spellings(letter: str) -> str:
-    """Return a pattern for one character however it may be written; ASCII letters and digits are never escaped.
+    """Return a pattern for one character however it may be written; ASCII letters and
+    digits are never escaped.
 
     Every repetition has a bound, so that no text is slow to search.
     """
@@ -319,7 +364,9 @@ def _spellings(letter: str) -> str:
 
 
 def _base64_cores(secret: str) -> Iterator[str]:
-    """Yield what any base64 of a text that holds the secret has in it: one of three, by where in the text it stands."""
+    """Yield what any base64 of a text that holds the secret has in it: one of three, by where
+    in the text it stands.
+    """
     body = secret.encode("utf-8", "replace")
     for before in range(3):
         code = b64encode(b"\0" * before + body + b"\0\0").decode()
@@ -332,8 +379,9 @@ def _base64_cores(secret: str) -> Iterator[str]:
 
 
 def _any_alphabet(core: str, *, padded: bool = True) -> str:
-    """Return a pattern for base64 in the usual and the URL-safe alphabet, also percent-encoded; a final `.` stands for
-    a character that holds only the last bits."""
+    """Return a pattern for base64 in the usual and the URL-safe alphabet, also percent-encoded; a
+    final `.` stands for a character that holds only the last bits.
+    """
     pattern = core.translate(_ALPHABETS)
     if not padded:
         return pattern

@@ -1,4 +1,6 @@
-"""A thread with an event loop of its own for the servers of others: one that floods us delays no other work."""
+"""A thread with an event loop of its own for the servers of others: one that floods
+us delays no other work.
+"""
 
 import asyncio
 import threading

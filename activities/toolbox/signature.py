@@ -1,4 +1,6 @@
-"""How a function takes the arguments of a call: by name, as its signature says, or all together in a pydantic model."""
+"""How a function takes the arguments of a call: by name, as its signature says, or all
+together in a pydantic model.
+"""
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
@@ -6,7 +8,14 @@ from dataclasses import dataclass
 from inspect import Parameter
 from typing import Any, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, Field, PydanticUndefinedAnnotation, PydanticUserError, create_model
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PydanticUndefinedAnnotation,
+    PydanticUserError,
+    create_model,
+)
 
 from sennit.activities.toolbox.errors import ToolDefinitionError
 from sennit.workflows.plan.language.workspaces import Workspace
@@ -16,8 +25,9 @@ _NAMED = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """`model` checks the arguments. The function takes it as it is if `fields` is None, else each of its fields by the
-    name of a parameter. `context` is the parameter for the surroundings of a call, if it wants them.
+    """`model` checks the arguments. The function takes it as it is if `fields` is None, else each
+    of its fields by the name of a parameter. `context` is the parameter for the surroundings of a
+    call, if it wants them.
     """
 
     function: Callable[..., Any]
@@ -27,7 +37,9 @@ class Signature:
     context_type: type
 
     def passed(self, checked: Any, context: Any = None) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """Return what the function is called with; without a context, what other functions of its arguments are."""
+        """Return what the function is called with; without a context, what other
+        functions of its arguments are.
+        """
         arguments: tuple[Any, ...] = ()
         named: dict[str, Any] = {}
         if self.fields is None:
@@ -39,7 +51,9 @@ class Signature:
         return arguments, named
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Have another process read the signature anew: it cannot import a model that was made from one."""
+        """Have another process read the signature anew: it cannot import a model
+        that was made from one.
+        """
         return read_signature, (self.function, self.context_type)
 
 
@@ -50,7 +64,9 @@ def misuse(function: Callable[..., Any], problem: str) -> ToolDefinitionError:
 def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
     """Return the annotations of a function that can be a tool; raises ToolDefinitionError."""
     if not inspect.isfunction(function):
-        raise ToolDefinitionError(f"@tool takes a function, not {type(function).__name__} {function!r}")
+        raise ToolDefinitionError(
+            f"@tool takes a function, not {type(function).__name__} {function!r}"
+        )
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise misuse(function, "a tool returns one value; this function yields")
     try:
@@ -60,10 +76,11 @@ def hints_of(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def read_signature(function: Callable[..., Any], context_type: type) -> Signature:
-    """Return how a function takes its arguments; the parameter of `context_type` is none. Raises ToolDefinitionError.
+    """Return how a function takes its arguments; the parameter of `context_type` is none.
+    Raises ToolDefinitionError.
 
-    A single parameter that is a pydantic model is the model of the arguments, but a workspace is an argument by itself.
-    Every other signature becomes a model.
+    A single parameter that is a pydantic model is the model of the arguments, but a workspace is an
+    argument by itself. Every other signature becomes a model.
     """
     hints = hints_of(function)
     every = list(inspect.signature(function).parameters.values())
@@ -89,7 +106,9 @@ def read_signature(function: Callable[..., Any], context_type: type) -> Signatur
 
 
 def _model_for(parameter: Parameter, hints: Mapping[str, Any]) -> type[BaseModel] | None:
-    """Return the model that the only parameter takes, None if the parameter is an argument by itself."""
+    """Return the model that the only parameter takes, None if the parameter is
+    an argument by itself.
+    """
     if parameter.kind is Parameter.KEYWORD_ONLY or parameter.default is not Parameter.empty:
         return None
     model = hints.get(parameter.name)
@@ -101,15 +120,18 @@ def _model_for(parameter: Parameter, hints: Mapping[str, Any]) -> type[BaseModel
 def _model_of(
     function: Callable[..., Any], parameters: Sequence[Parameter], hints: Mapping[str, Any]
 ) -> tuple[type[BaseModel], dict[str, str]]:
-    """Return a model with a field for each parameter, and the field's name by that of the parameter: names such as
-    `schema` and `_x` are not for fields, and are aliases of others.
+    """Return a model with a field for each parameter, and the field's name by that of the
+    parameter: names such as `schema` and `_x` are not for fields, and are aliases of others.
     """
     fields: dict[str, str] = {}
     made: dict[str, Any] = {}
     for position, parameter in enumerate(parameters):
         name = parameter.name
         if parameter.kind not in _NAMED:
-            problem = f"a call names its arguments; {parameter} in the signature has no name that it could use"
+            problem = (
+                f"a call names its arguments; {parameter} in the signature has no name that it "
+                "could use"
+            )
             raise misuse(function, problem)
         if name not in hints:
             raise misuse(function, f"annotate {name!r} with its type, such as `str`")
@@ -124,7 +146,9 @@ def _model_of(
 
     config = ConfigDict(extra="forbid", protected_namespaces=())
     try:
-        model = create_model(function.__name__, __config__=config, __module__=function.__module__, **made)
+        model = create_model(
+            function.__name__, __config__=config, __module__=function.__module__, **made
+        )
     except (PydanticUserError, PydanticUndefinedAnnotation) as error:
         problem = error.message.splitlines()[0]
         raise misuse(function, f"its arguments have no JSON schema: {problem}") from None

@@ -1,4 +1,6 @@
-"""Where a tool of somebody's own went wrong: the frames of their code, without Sennit's, Python's and any values."""
+"""Where a tool of somebody's own went wrong: the frames of their code, without Sennit's,
+Python's and any values.
+"""
 
 import os
 import sysconfig
@@ -11,14 +13,17 @@ from sennit.activities.toolbox.redaction import redact
 
 _OURS: Final = str(Path(__file__).resolve().parents[1]) + os.sep
 _PYTHON: Final = os.path.realpath(sysconfig.get_path("stdlib")) + os.sep
-_LIBRARIES: Final = tuple(os.path.realpath(sysconfig.get_path(name)) + os.sep for name in ("purelib", "platlib"))
+_LIBRARIES: Final = tuple(
+    os.path.realpath(sysconfig.get_path(name)) + os.sep for name in ("purelib", "platlib")
+)
 _NOT_OF_TOOLS: Final = (_PYTHON, *_LIBRARIES, "<")
 _KEPT: Final = "sennit_stack"
 
 
 class Stack(NamedTuple):
-    """`text` is the frames as Python prints them: files, lines, functions and source lines, never values of variables.
-    `place` is the last one in the tool's own code, such as `prices.py:12, in price`. Both are empty without such code.
+    """`text` is the frames as Python prints them: files, lines, functions and source lines, never
+    values of variables. `place` is the last one in the tool's own code, such as `prices.py:12, in
+    price`. Both are empty without such code.
     """
 
     text: str = ""
@@ -26,7 +31,9 @@ class Stack(NamedTuple):
 
 
 def stack_of(error: BaseException) -> Stack:
-    """Return the frames of an error from the tool's own code on; those that `keep_stack` noted, if it did."""
+    """Return the frames of an error from the tool's own code on; those that
+    `keep_stack` noted, if it did.
+    """
     kept = vars(error).get(_KEPT)
     if isinstance(kept, Stack):
         return kept
@@ -40,7 +47,9 @@ def stack_of(error: BaseException) -> Stack:
     inside = [frame for frame in frames if not _below(frame.filename, _OURS)]
 
     # Libraries that the tool calls are shown between its own frames, and behind them.
-    own = [place for place, frame in enumerate(inside) if not _below(frame.filename, *_NOT_OF_TOOLS)]
+    own = [
+        place for place, frame in enumerate(inside) if not _below(frame.filename, *_NOT_OF_TOOLS)
+    ]
     if not own:
         return Stack()
     text = "".join(traceback.format_list(inside[own[0] :]))

@@ -34,17 +34,28 @@ class TableArguments(BaseModel):
     rows: Annotated[
         list[Row],
         BeforeValidator(_without_nulls),
-        Field(max_length=10_000, description="Objects, such as the output of a map; null is left out"),
+        Field(
+            max_length=10_000, description="Objects, such as the output of a map; null is left out"
+        ),
     ]
-    columns: Annotated[list[Name], Field(max_length=40, description="Fields to show; all when empty")] = []
-    sort_by: Annotated[Name | None, Field(description="Field to sort by; the order stays as it is without")] = None
+    columns: Annotated[
+        list[Name], Field(max_length=40, description="Fields to show; all when empty")
+    ] = []
+    sort_by: Annotated[
+        Name | None, Field(description="Field to sort by; the order stays as it is without")
+    ] = None
     descending: bool = False
     limit: Annotated[int, Field(ge=1, le=10_000, description="Rows to keep after sorting")] = 10_000
-    width: Annotated[int, Field(ge=20, le=1000, description="Of the text; long cells are cut to fit, if they can")] = 80
+    width: Annotated[
+        int,
+        Field(ge=20, le=1000, description="Of the text; long cells are cut to fit, if they can"),
+    ] = 80
 
 
 class Table(BaseModel):
-    """`count` and `totals` (the sum of each column of numbers) are of all rows, `rows` and `text` of those kept."""
+    """`count` and `totals` (the sum of each column of numbers) are of all rows, `rows`
+    and `text` of those kept.
+    """
 
     count: int
     totals: dict[str, int | float]
@@ -54,10 +65,11 @@ class Table(BaseModel):
 
 @tool(effect="pure", timeout="20s", typical="5ms")
 def table(args: TableArguments) -> Table:
-    """Sort rows by a field, keep the first ones, add up columns of numbers, and write a Markdown table.
+    """Sort rows by a field, keep the first ones, add up columns of numbers, and
+    write a Markdown table.
 
-    Rows without the field to sort by come last; equal rows stay in their order. A row that is null, such as
-    that of a skipped item, is left out.
+    Rows without the field to sort by come last; equal rows stay in their order. A row that is null,
+    such as that of a skipped item, is left out.
     """
     fields: dict[str, None] = {}
     for row in args.rows:
@@ -79,7 +91,9 @@ def table(args: TableArguments) -> Table:
         if total is not None:
             totals[name] = total
     kept = _sort(args.rows, args.sort_by, args.descending)[: args.limit]
-    return Table(count=len(args.rows), totals=totals, rows=kept, text=_markdown(columns, kept, args.width))
+    return Table(
+        count=len(args.rows), totals=totals, rows=kept, text=_markdown(columns, kept, args.width)
+    )
 
 
 def _sort(rows: Sequence[Row], field: str | None, descending: bool) -> list[Row]:
@@ -103,7 +117,9 @@ def _sort(rows: Sequence[Row], field: str | None, descending: bool) -> list[Row]
 
 
 def _total(values: Sequence[JsonValue]) -> int | float | None:
-    """Return the sum of a column, 0 without rows; None when it holds anything but numbers and gaps."""
+    """Return the sum of a column, 0 without rows; None when it holds
+    anything but numbers and gaps.
+    """
     numbers: list[int | float] = []
     for value in values:
         if _is_number(value):
@@ -215,7 +231,9 @@ def _cut(text: str, width: int) -> str:
 
 
 def _cell_width(text: str) -> int:
-    """Return the columns of a terminal that a text takes: two for a wide character, none for a combining mark."""
+    """Return the columns of a terminal that a text takes: two for a wide character,
+    none for a combining mark.
+    """
     width = 0
     for char in text:
         if unicodedata.combining(char):

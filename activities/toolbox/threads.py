@@ -1,6 +1,7 @@
 """Where tools run: plain functions in threads, coroutine functions on an event loop of their own.
 
-Tools are never trusted to end. Whatever one does, the loop that polls Temporal, beats and keeps time goes on turning.
+Tools are never trusted to end. Whatever one does, the loop that polls Temporal, beats and
+keeps time goes on turning.
 """
 
 import asyncio
@@ -41,7 +42,8 @@ class ToolThreads:
     """The threads of this process in which tools run."""
 
     def __init__(self) -> None:
-        self._threads = ThreadPoolExecutor(10_000, "tool")  # callers bound how many calls run; the others are lost
+        # Callers bound how many calls run; the others are lost.
+        self._threads = ThreadPoolExecutor(10_000, "tool")
         self._lost: dict[Future[Any], str] = {}
         self._loop: ToolLoop | None = None
 
@@ -63,10 +65,13 @@ class ToolThreads:
         if len(self._lost) < MAX_LOST_THREADS:
             return None
         names = ", ".join(name for name, _ in Counter(self._lost.values()).most_common(3))
-        return f"{len(self._lost)} threads are lost in calls that do not end, most of them of {names}"
+        return (
+            f"{len(self._lost)} threads are lost in calls that do not end, most of them of {names}"
+        )
 
     async def run(self, function: Callable[[], T], tool: str) -> T:
-        """Call a plain function in a thread. Cancelling gives up the thread, which is lost until the call ends.
+        """Call a plain function in a thread. Cancelling gives up the thread, which is
+        lost until the call ends.
 
         Raises what the function raises, and ToolExit for what is no error, such as SystemExit.
         """
@@ -88,11 +93,13 @@ class ToolThreads:
         *,
         repeatable: bool,
     ) -> T:
-        """Call a coroutine function on the tool loop. While another call blocks that loop, the time of `limit` stops.
+        """Call a coroutine function on the tool loop. While another call blocks that loop, the
+        time of `limit` stops.
 
-        Cancelling cancels the call and waits a moment for its end. If a call blocks the loop and is given up, later
-        calls get a new loop; those under way are called again there if they are `repeatable`, else LoopBlocked is
-        raised. Raises what the function raises, and ToolExit for what is no error, such as SystemExit.
+        Cancelling cancels the call and waits a moment for its end. If a call blocks the loop and is
+        given up, later calls get a new loop; those under way are called again there if they are
+        `repeatable`, else LoopBlocked is raised. Raises what the function raises, and ToolExit for
+        what is no error, such as SystemExit.
         """
         while True:
             if self._loop is None or self._loop.lost:
@@ -109,8 +116,9 @@ class ToolThreads:
 
 
 class _Errands:
-    """Has another event loop do something. It is woken once for all that has come meanwhile: that costs a system call,
-    and the interpreter goes to and fro between the threads. A group of short calls begins, and ends, at one moment.
+    """Has another event loop do something. It is woken once for all that has come meanwhile: that
+    costs a system call, and the interpreter goes to and fro between the threads. A group of short
+    calls begins, and ends, at one moment.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -118,9 +126,11 @@ class _Errands:
         self._lock = threading.Lock()
         self._waiting: list[Callable[[], object]] = []
 
-    def add(self, errand: Callable[[], object], *, by: asyncio.AbstractEventLoop | None = None) -> None:
-        """Add an errand. A loop `by` which it is added wakes the other one at the end of its turn. Raises RuntimeError
-        if the other one is closed.
+    def add(
+        self, errand: Callable[[], object], *, by: asyncio.AbstractEventLoop | None = None
+    ) -> None:
+        """Add an errand. A loop `by` which it is added wakes the other one at the end of its turn.
+        Raises RuntimeError if the other one is closed.
         """
         with self._lock:
             self._waiting.append(errand)
@@ -165,9 +175,12 @@ class _Call:
         self.home = asyncio.get_running_loop()
         self.errands = _errands_here()
         self.ended: asyncio.Future[Any] = self.home.create_future()
-        self.ended.add_done_callback(lambda ended: ended.cancelled() or ended.exception())  # seen, even if given up
+        # Seen, even if given up.
+        self.ended.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
 
-    def begin(self, function: Callable[[], Coroutine[Any, Any, Any]], report: Callable[[], None]) -> None:
+    def begin(
+        self, function: Callable[[], Coroutine[Any, Any, Any]], report: Callable[[], None]
+    ) -> None:
         _owner.set(self)
         self.task = asyncio.get_running_loop().create_task(_guarded_async(function, self))
         self.task.add_done_callback(lambda _: report())
@@ -279,7 +292,9 @@ class ToolLoop:
         for call in self._calls:
             if call is blocker:
                 call.blocked = self.blocked_seconds
-            elif call.limit and not call.limit.expired() and (when := call.limit.when()) is not None:
+            elif (
+                call.limit and not call.limit.expired() and (when := call.limit.when()) is not None
+            ):
                 call.limit.reschedule(when + seconds)
 
     def _give_up(self, call: _Call) -> None:
@@ -296,7 +311,9 @@ class ToolLoop:
                 by = "what a tool left running"
                 if blocker:
                     by = f"{blocker.tool} of {blocker.node}"
-                call.ended.set_exception(LoopBlocked(f"the event loop of all async tools is blocked by {by}"))
+                call.ended.set_exception(
+                    LoopBlocked(f"the event loop of all async tools is blocked by {by}")
+                )
         asyncio.run_coroutine_threadsafe(self._close(), self._loop)
 
     async def _close(self) -> None:
@@ -318,7 +335,9 @@ class ToolLoop:
         self._loop.close()
         self._closed.set_result(None)
 
-    def _make_task(self, loop: asyncio.AbstractEventLoop, work: Any, **options: Any) -> asyncio.Task[Any]:
+    def _make_task(
+        self, loop: asyncio.AbstractEventLoop, work: Any, **options: Any
+    ) -> asyncio.Task[Any]:
         task = asyncio.Task(work, loop=loop, **options)
         self._owners[task] = _owner.get()
         return task
@@ -351,10 +370,18 @@ def _settle(ended: asyncio.Future[T], call: Future[T]) -> None:
 
 
 def guarded(function: Callable[[], T]) -> T:
-    """Call the function. Raises ToolExit in place of what no future can carry, or would end an event loop."""
+    """Call the function. Raises ToolExit in place of what no future can carry, or
+    would end an event loop.
+    """
     try:
         return function()
-    except (asyncio.CancelledError, CancelledError, KeyboardInterrupt, StopIteration, SystemExit) as error:
+    except (
+        asyncio.CancelledError,
+        CancelledError,
+        KeyboardInterrupt,
+        StopIteration,
+        SystemExit,
+    ) as error:
         raise ToolExit(f"it raised {error!r}") from error
 
 

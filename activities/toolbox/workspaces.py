@@ -1,8 +1,10 @@
-"""Workspaces as tools see them: a folder that a call is given, and the folder that it leaves behind.
+"""Workspaces as tools see them: a folder that a call is given, and the folder
+that it leaves behind.
 
-A workspace is a value. It names a folder as it was at one time, and never changes: a call that works in it returns
-another one. So there is nothing to lock, two calls with one workspace work on two branches of it, and a call that is
-killed, tried again, or made once more in a fork begins with what it began with at first.
+A workspace is a value. It names a folder as it was at one time, and never changes: a call that
+works in it returns another one. So there is nothing to lock, two calls with one workspace work on
+two branches of it, and a call that is killed, tried again, or made once more in a fork begins with
+what it began with at first.
 """
 
 from pathlib import Path
@@ -21,18 +23,21 @@ class Workspaces(Protocol):
         ...
 
     async def keep(self, folder: Folder, base: Workspace | None = None) -> Workspace:
-        """Keep a folder. Files without a body are those of `base` with the same digest. Raises WorkspaceRefused."""
+        """Keep a folder. Files without a body are those of `base` with the same digest.
+        Raises WorkspaceRefused.
+        """
         ...
 
     def write_to(self, place: Path, workspace: Workspace) -> None:
-        """Write all that is in a workspace into an empty folder. It blocks: coroutine functions call it in a thread.
-        Raises WorkspaceRefused, OSError.
+        """Write all that is in a workspace into an empty folder. It blocks: coroutine functions
+        call it in a thread. Raises WorkspaceRefused, OSError.
         """
         ...
 
     def keep_from(self, place: Path, base: Workspace | None = None) -> Workspace:
-        """Keep what is in a folder as a workspace; of files that `base` has too nothing is stored again. It blocks.
-        Raises WorkspaceRefused for links, devices and whatever else a workspace cannot have, and OSError.
+        """Keep what is in a folder as a workspace; of files that `base` has too nothing is stored
+        again. It blocks. Raises WorkspaceRefused for links, devices and whatever else a workspace
+        cannot have, and OSError.
         """
         ...
 

@@ -1,9 +1,11 @@
-"""`python -m benchmarks agents`: Sennit beside agents that call tools turn by turn, on the same model and tools.
+"""`python -m benchmarks agents`: Sennit beside agents that call tools turn by turn, on
+the same model and tools.
 
-Each question is answered four times, one after the other: (a) ReAct with one call a turn, (b) ReAct with all calls it
-can make in a turn, (c) Sennit, and Sennit once more with a model server that gives the planner's text only when it is
-whole: the plan is made, and then run. Sennit's run is a real one: a dev server with its database on disk, a worker
-process, streamed planning, a joiner. The bound and the ideal are computed from the recorded calls: see `ideal`.
+Each question is answered four times, one after the other: (a) ReAct with one call a turn, (b) ReAct
+with all calls it can make in a turn, (c) Sennit, and Sennit once more with a model server that
+gives the planner's text only when it is whole: the plan is made, and then run. Sennit's run is a
+real one: a dev server with its database on disk, a worker process, streamed planning, a joiner. The
+bound and the ideal are computed from the recorded calls: see `ideal`.
 """
 
 import argparse
@@ -36,12 +38,14 @@ LENGTHS = f"""\
 A token is {model.CHARACTERS} characters; the first after 300 ms, then 60 a second; each tool call takes 400 ms.
 A thought before each turn of an agent: {model.THOUGHT_CHARACTERS // model.CHARACTERS} tokens; the planner writes none.
 The last message is the same for all, word for word.
-"""
+"""  # noqa: E501
 
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """One answer: seconds, calls of tools and of models, tokens in and out, whether it is the question's answer."""
+    """One answer: seconds, calls of tools and of models, tokens in and out, whether it is
+    the question's answer.
+    """
 
     seconds: float
     calls: int
@@ -53,8 +57,8 @@ class Timed:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One question by all means: as `bound`, `ideal` and `overlapped` say; `first` is when its first node began, after
-    an `opening`.
+    """One question by all means: as `bound`, `ideal` and `overlapped` say; `first` is when its
+    first node began, after an `opening`.
     """
 
     question: Question
@@ -77,7 +81,9 @@ class Row:
 class Bench:
     """All that answers questions, on one model server."""
 
-    def __init__(self, oracle: Oracle, built: Stage, url: str, client: httpx.AsyncClient, record: Path) -> None:
+    def __init__(
+        self, oracle: Oracle, built: Stage, url: str, client: httpx.AsyncClient, record: Path
+    ) -> None:
         self.oracle = oracle
         self._built = built
         self._url = url
@@ -109,7 +115,9 @@ class Bench:
         """Answer a question turn by turn."""
         before, began = len(self.oracle.said), time.time()
         system += model.EVIDENCE if self.oracle.evidence else ""
-        answer, calls = await answered(self._client, self._url, system, question.goal, TOOL_SECONDS / self.oracle.pace)
+        answer, calls = await answered(
+            self._client, self._url, system, question.goal, TOOL_SECONDS / self.oracle.pace
+        )
         return self._timed(question, before, time.time() - began, answer, calls)
 
     async def sennit(self, question: Question) -> tuple[Timed, Recorded]:
@@ -118,16 +126,22 @@ class Bench:
         before, began = len(self.oracle.said), time.time()
         name = f"agent-bench-{uuid.uuid4().hex[:8]}"
         request = {"goal": question.goal, "tools": list(TOOLS)}
-        handle = await self._built.client.start_workflow("AgentRun", request, id=name, task_queue=queues.WORKFLOW)
+        handle = await self._built.client.start_workflow(
+            "AgentRun", request, id=name, task_queue=queues.WORKFLOW
+        )
         report = await handle.result()
         ended = time.time()
         made = [json.loads(line) for line in self._record.read_text().splitlines()]
         times = {key: (begin, end) for key, begin, end in made}
         calls = {call.number: times[question.key(call)] for call in question.calls}
         recorded = Recorded(question, began, ended, tuple(self.oracle.said[before:]), calls)
-        return self._timed(question, before, ended - began, str(report["answer"]), len(made)), recorded
+        return self._timed(
+            question, before, ended - began, str(report["answer"]), len(made)
+        ), recorded
 
-    def _timed(self, question: Question, before: int, seconds: float, answer: str, calls: int) -> Timed:
+    def _timed(
+        self, question: Question, before: int, seconds: float, answer: str, calls: int
+    ) -> Timed:
         said = self.oracle.said[before:]
         tokens = (sum(each.read for each in said), sum(each.written for each in said))
         return Timed(seconds, calls, len(said), *tokens, question.answer in answer)
@@ -135,9 +149,14 @@ class Bench:
 
 @asynccontextmanager
 async def bench(oracle: Oracle, place: Path, **more: str) -> AsyncIterator[Bench]:
-    """Start model server, Temporal server and workers, these with more variables; `oracle` is what the model says."""
+    """Start model server, Temporal server and workers, these with more variables; `oracle`
+    is what the model says.
+    """
     record = place / "calls.jsonl"
-    async with model_server(rule("", oracle.reply)) as server, httpx.AsyncClient(timeout=60, trust_env=False) as client:
+    async with (
+        model_server(rule("", oracle.reply)) as server,
+        httpx.AsyncClient(timeout=60, trust_env=False) as client,
+    ):
         env = {"OPENAI_BASE_URL": server.openai_url, "SENNIT_MODEL": "openai:test-model",
                "SENNIT_TOOLS": "benchmarks.agents.lookups", "SENNIT_BENCH_CALLS": str(record),
                "SENNIT_BENCH_SECONDS": str(TOOL_SECONDS / oracle.pace), **more}  # fmt: skip
@@ -151,7 +170,9 @@ def totals(rows: Sequence[Row]) -> list[float]:
 
 
 def overlap(rows: Sequence[Row], best: float) -> float:
-    """Return how much of what streaming can save it has saved: of the way from plan-then-run to the best."""
+    """Return how much of what streaming can save it has saved: of the way from
+    plan-then-run to the best.
+    """
     _, _, sennit, whole = totals(rows)
     return (whole - sennit) / (whole - best)
 
@@ -162,19 +183,28 @@ def print_row(row: Row) -> None:
     calls = "/".join(str(timed.calls) for timed in row.means[:3])
     tokens = "  ".join(f"{timed.read:>6,}/{timed.written:>4,}" for timed in row.means[:3])
     same = "yes" if all(timed.same for timed in row.means) else "NO"
-    print(f"{row.question.name:<22}{seconds}{row.ideal:8.2f}{row.bound:8.2f}  {calls:>8}  {tokens}  {same}", flush=True)
+    print(
+        f"{row.question.name:<22}{seconds}{row.ideal:8.2f}{row.bound:8.2f}  {calls:>8}  {tokens}  "
+        f"{same}",
+        flush=True,
+    )
 
 
 def print_totals(rows: Sequence[Row]) -> bool:
     """Print what follows from all; returns whether every goal was met."""
     serial, parallel, sennit, whole = totals(rows)
     best, path = sum(row.ideal for row in rows), sum(row.bound for row in rows)
-    print(f"{'all ' + str(len(rows)):<22}{serial:8.2f}{parallel:8.2f}{sennit:8.2f}{whole:8.2f}{best:8.2f}{path:8.2f}\n")
+    print(
+        f"{'all ' + str(len(rows)):<22}{serial:8.2f}{parallel:8.2f}{sennit:8.2f}{whole:8.2f}{best:8.2f}{path:8.2f}\n"  # noqa: E501
+    )
     for name, place in (("(a) ReAct", 0), ("(b) ReAct, parallel", 1), ("(c) Sennit", 2)):
         timed = [row.means[place] for row in rows]
         calls, turns = sum(each.calls for each in timed), sum(each.turns for each in timed)
         read, written = sum(each.read for each in timed), sum(each.written for each in timed)
-        print(f"{name:<22}{calls:>6,} tool calls {turns:>6,} model calls {read:>9,} tokens in {written:>7,} out")
+        print(
+            f"{name:<22}{calls:>6,} tool calls {turns:>6,} model calls {read:>9,} tokens in "
+            f"{written:>7,} out"
+        )
     found = {
         "a": serial / sennit,
         "b": parallel / sennit,
@@ -188,16 +218,25 @@ def print_totals(rows: Sequence[Row]) -> bool:
     each_a = statistics.median(row.serial.seconds / row.sennit.seconds for row in rows)
     each_b = statistics.median(row.parallel.seconds / row.sennit.seconds for row in rows)
     print(
-        f"\n(a) / (c): {found['a']:.2f} of all, median {each_a:.2f}, ideal {serial / best:.2f}   (goal >= {GOALS['a']})"
+        f"\n(a) / (c): {found['a']:.2f} of all, median {each_a:.2f}, ideal {serial / best:.2f}   "
+        f"(goal >= {GOALS['a']})"
     )
     print(
-        f"(b) / (c): {found['b']:.2f} of all, median {each_b:.2f}, ideal {parallel / best:.2f}   (goal >= {GOALS['b']})"
+        f"(b) / (c): {found['b']:.2f} of all, median {each_b:.2f}, ideal {parallel / best:.2f}   "
+        f"(goal >= {GOALS['b']})"
     )
     print(f"(c) / critical path: {sennit / path:.2f}, (c) / ideal: {sennit / best:.2f}")
     print(f"overlap saved by streaming: {found['overlap']:.0%}   (goal >= {GOALS['overlap']:.0%})")
-    print(f"  beside an engine that takes no time at all, as (c) / ideal: {overlap(rows, best):.0%}")
-    first, opening = (statistics.median(getattr(row, name) for row in rows) for name in ("first", "opening"))
-    print(f"time to first node: median {first:.2f} s, of which {opening:.3f} s until the planner is asked")
+    print(
+        f"  beside an engine that takes no time at all, as (c) / ideal: {overlap(rows, best):.0%}"
+    )
+    first, opening = (
+        statistics.median(getattr(row, name) for row in rows) for name in ("first", "opening")
+    )
+    print(
+        f"time to first node: median {first:.2f} s, of which {opening:.3f} s until the planner is "
+        "asked"
+    )
     same = all(timed.same for row in rows for timed in row.means)
     print(f"same answers: {'yes' if same else 'NO'}")
     return same and all(found[name] >= goal for name, goal in GOALS.items())
@@ -207,21 +246,30 @@ async def main(arguments: Sequence[str]) -> int:
     """Answer every question and print the figures."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks agents")
     parser.add_argument("--only", default="", help="questions whose name has this in it")
-    parser.add_argument("--evidence", action="store_true", help="every client ends its answer with evidence")
+    parser.add_argument(
+        "--evidence", action="store_true", help="every client ends its answer with evidence"
+    )
     options = parser.parse_args(arguments)
     chosen = [question for question in questions() if options.only in question.name]
     if not chosen:
         parser.error(f"no question has {options.only!r} in its name")
     print(LENGTHS)
     names = "".join(f"{name:>8}" for name in ("(a)", "(b)", "(c)", "whole", "ideal", "path"))
-    print(f"{'question':<22}{names}  {'calls':>8}  tokens in/out of (a), (b), (c)          same", flush=True)
+    print(
+        f"{'question':<22}{names}  {'calls':>8}  tokens in/out of (a), (b), (c)          same",
+        flush=True,
+    )
     rows, before = [], os.getloadavg()[0]
     with tempfile.TemporaryDirectory(prefix="sennit-bench-") as place:
         async with bench(Oracle(evidence=options.evidence), Path(place)) as built:
-            await built.sennit(questions()[0])  # the first run of a worker loads what later ones find
+            # The first run of a worker loads what later ones find.
+            await built.sennit(questions()[0])
             for question in chosen:
                 rows.append(await built.row(question))
                 print_row(rows[-1])
     met = print_totals(rows)
-    print(f"load of the machine: {before:.1f} before, {os.getloadavg()[0]:.1f} after, {os.cpu_count()} cores")
+    print(
+        f"load of the machine: {before:.1f} before, {os.getloadavg()[0]:.1f} after, "
+        f"{os.cpu_count()} cores"
+    )
     return 0 if met else 1

@@ -1,8 +1,10 @@
-"""`python -m benchmarks faults`: the questions of `agents` on a model server that fails, and without one at all.
+"""`python -m benchmarks faults`: the questions of `agents` on a model server that fails,
+and without one at all.
 
-First 30 questions are answered by a sound server, then by one that fails one call of ten: 500, 429, a stream that is
-cut, one that stops, and no answer at all. Then the server is down when a goal is asked: for a minute, after which the
-run must go on by itself; and for good, after which it must be blocked, and one `sennit retry` must finish it.
+First 30 questions are answered by a sound server, then by one that fails one call of ten: 500, 429,
+a stream that is cut, one that stops, and no answer at all. Then the server is down when a goal is
+asked: for a minute, after which the run must go on by itself; and for good, after which it must be
+blocked, and one `sennit retry` must finish it.
 """
 
 import argparse
@@ -72,7 +74,9 @@ async def asked(built: Stage, question: Question) -> Run:
     """Start a run of a question."""
     request = {"goal": question.goal, "tools": list(TOOLS)}
     name = f"agent-faults-{uuid.uuid4().hex[:8]}"
-    return await built.client.start_workflow("AgentRun", request, id=name, task_queue=queues.WORKFLOW)
+    return await built.client.start_workflow(
+        "AgentRun", request, id=name, task_queue=queues.WORKFLOW
+    )
 
 
 async def answered(built: Stage, chosen: Sequence[Question]) -> tuple[list[float], int]:
@@ -92,7 +96,9 @@ async def view(handle: Run) -> RunView:
 
 
 async def outages(built: Stage, question: Question, port: int, oracle: Oracle) -> bool:
-    """Ask while nothing listens at the server's port; returns whether both runs ended as they should."""
+    """Ask while nothing listens at the server's port; returns whether both
+    runs ended as they should.
+    """
     handle = await asked(built, question)
     await asyncio.sleep(DOWN_SECONDS)
     print(f"down for {DOWN_SECONDS:.0f} s: {(await view(handle)).status}", end="", flush=True)
@@ -131,18 +137,30 @@ async def main(arguments: Sequence[str]) -> int:
     }
     async with AsyncExitStack() as stack:
         place = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="sennit-bench-")))
-        built = await stack.enter_async_context(stage(place, SENNIT_BENCH_CALLS=str(place / "calls.jsonl"), **env))
+        built = await stack.enter_async_context(
+            stage(place, SENNIT_BENCH_CALLS=str(place / "calls.jsonl"), **env)
+        )
         async with model_server(rule("", oracle.reply), port=port):
-            await answered(built, chosen[:1])  # the first run of a worker loads what later ones find
+            # The first run of a worker loads what later ones find.
+            await answered(built, chosen[:1])
             sound, right = await answered(built, chosen)
-            print(f"sound server: {right} of {len(chosen)} right, median {statistics.median(sound):.2f} s", flush=True)
+            print(
+                f"sound server: {right} of {len(chosen)} right, median "
+                f"{statistics.median(sound):.2f} s",
+                flush=True,
+            )
             oracle.share = SHARE
             faulty, survived = await answered(built, chosen)
         times = statistics.median(faulty) / statistics.median(sound)
         made = ", ".join(f"{count} x {name}" for name, count in oracle.made.items())
-        print(f"one call of ten fails: {survived} of {len(chosen)} right, median {statistics.median(faulty):.2f} s,")
         print(
-            f"  {times:.2f} times the sound one (goal <= {MOST_TIMES}), longest {max(faulty):.1f} s; {made}", flush=True
+            f"one call of ten fails: {survived} of {len(chosen)} right, median "
+            f"{statistics.median(faulty):.2f} s,"
+        )
+        print(
+            f"  {times:.2f} times the sound one (goal <= {MOST_TIMES}), longest {max(faulty):.1f} "
+            f"s; {made}",
+            flush=True,
         )
         oracle.share = 0.0
         recovered = await outages(built, chosen[0], port, oracle)

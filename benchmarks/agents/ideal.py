@@ -1,4 +1,6 @@
-"""What no engine can beat, and what streaming can save at most: computed from what was recorded of a run."""
+"""What no engine can beat, and what streaming can save at most: computed from what
+was recorded of a run.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,8 +11,8 @@ from benchmarks.agents.questions import Call, Question
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """A run of Sennit. Times are seconds since 1970; `said` are the replies of the planner and of the joiner, in order,
-    `calls` begin and end of each call by its number, taken inside the tool.
+    """A run of Sennit. Times are seconds since 1970; `said` are the replies of the planner and of
+    the joiner, in order, `calls` begin and end of each call by its number, taken inside the tool.
     """
 
     question: Question
@@ -41,10 +43,17 @@ def whole_at(oracle: Oracle, said: Said) -> float:
 
 
 def lines_at(oracle: Oracle, run: Recorded) -> dict[int, float]:
-    """Return for each call of the plan the seconds from asking for the plan to the end of its line."""
+    """Return for each call of the plan the seconds from asking for the plan
+    to the end of its line.
+    """
     text, numbers = run.said[0].text, lines(run.question)
-    begins = {call.number: f"\n{text}".index(f"\n{numbers[call.number]}. ") for call in run.question.planned}
-    return {number: written_at(oracle, text.index("\n", begin) + 1) for number, begin in begins.items()}
+    begins = {
+        call.number: f"\n{text}".index(f"\n{numbers[call.number]}. ")
+        for call in run.question.planned
+    }
+    return {
+        number: written_at(oracle, text.index("\n", begin) + 1) for number, begin in begins.items()
+    }
 
 
 def bound(oracle: Oracle, run: Recorded) -> float:
@@ -57,14 +66,16 @@ def bound(oracle: Oracle, run: Recorded) -> float:
 
 
 def ideal(oracle: Oracle, run: Recorded) -> float:
-    """Return the seconds of a run without anything between its calls: each begins the moment that its line is written
-    and its inputs are there.
+    """Return the seconds of a run without anything between its calls: each begins the moment that
+    its line is written and its inputs are there.
     """
     planner, *joiners = run.said
     ends: dict[int, float] = {}
     written = lines_at(oracle, run)
     for call in run.question.planned:
-        ends[call.number] = max([written[call.number], *(ends[need] for need in call.needs)]) + run.took(call)
+        ends[call.number] = max(
+            [written[call.number], *(ends[need] for need in call.needs)]
+        ) + run.took(call)
     now = max(whole_at(oracle, planner), *ends.values()) + whole_at(oracle, joiners[0])
     for call in run.question.replanned:
         ends[call.number] = max([now, *(ends[need] for need in call.needs)]) + run.took(call)
@@ -72,11 +83,12 @@ def ideal(oracle: Oracle, run: Recorded) -> float:
 
 
 def overlapped(oracle: Oracle, run: Recorded) -> float:
-    """Return the seconds that a run which was planned first and then run would have taken with its plan streamed.
+    """Return the seconds that a run which was planned first and then run would have taken
+    with its plan streamed.
 
-    All that was recorded stays: opening and end, what the engine takes from the end of a call to the begin of the next
-    and to the joiner. Only nothing waits for the plan to be whole but the joiner: a call without inputs begins the
-    moment that its line is written.
+    All that was recorded stays: opening and end, what the engine takes from the end of a call to
+    the begin of the next and to the joiner. Only nothing waits for the plan to be whole but the
+    joiner: a call without inputs begins the moment that its line is written.
     """
     planner, joiner, *_ = run.said
     written = lines_at(oracle, run)

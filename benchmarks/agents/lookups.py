@@ -1,6 +1,7 @@
 """The tools of the agent benchmark: each takes a fixed time and gives what the questions say.
 
-Variables of the worker: SENNIT_BENCH_SECONDS, and SENNIT_BENCH_CALLS, a file that gets a line a call.
+Variables of the worker: SENNIT_BENCH_SECONDS, and SENNIT_BENCH_CALLS, a file
+that gets a line a call.
 """
 
 import asyncio
@@ -62,7 +63,9 @@ async def compute(args: Compute) -> Value:
 
 
 async def result(name: str, args: BaseModel, seconds: float) -> Value:
-    """Take the time of a call, and return the result. Raises KeyError for a call that no question makes."""
+    """Take the time of a call, and return the result. Raises KeyError for a call
+    that no question makes.
+    """
     value = _known()[key_of(name, args.model_dump())]
     await asyncio.sleep(seconds)
     return value
@@ -84,5 +87,7 @@ def _known() -> dict[str, Value]:
         for call in question.calls:
             key = question.key(call)
             if known.setdefault(key, call.result) != call.result:
-                raise ValueError(f"{question.name}: call {call.number} has another result elsewhere")
+                raise ValueError(
+                    f"{question.name}: call {call.number} has another result elsewhere"
+                )
     return known

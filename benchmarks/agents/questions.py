@@ -1,8 +1,9 @@
-"""The questions of the agent benchmark: a goal, the calls that lead to the answer, and the answer, one file each.
+"""The questions of the agent benchmark: a goal, the calls that lead to the answer, and the
+answer, one file each.
 
-A call has a tool, arguments and the result that the tool gives. `$2` in an argument stands for the result of the
-second call, and makes it a dependency; `after` names others. Calls marked `replan` are made only because an earlier
-result was a dead end: no plan holds them from the start.
+A call has a tool, arguments and the result that the tool gives. `$2` in an argument stands for the
+result of the second call, and makes it a dependency; `after` names others. Calls marked `replan`
+are made only because an earlier result was a dead end: no plan holds them from the start.
 """
 
 import json
@@ -21,7 +22,9 @@ _REFERENCE = re.compile(r"\$(\d+)")
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call of a tool; `needs` are the numbers of the calls before it whose results it depends on."""
+    """One call of a tool; `needs` are the numbers of the calls before it whose
+    results it depends on.
+    """
 
     number: int
     tool: str
@@ -59,7 +62,10 @@ class Question:
     def bound(self, call: Call) -> dict[str, str]:
         """Return a call's arguments with the results in place of the references."""
         results = {str(each.number): str(each.result) for each in self.calls}
-        return {name: _REFERENCE.sub(lambda found: results[found[1]], text) for name, text in call.args.items()}
+        return {
+            name: _REFERENCE.sub(lambda found: results[found[1]], text)
+            for name, text in call.args.items()
+        }
 
     def key(self, call: Call) -> str:
         """Return what a tool knows a call by."""
@@ -68,7 +74,11 @@ class Question:
     def ready(self, done: Sequence[Call]) -> list[Call]:
         """Return the calls whose inputs are known once others are done, in order."""
         numbers = {call.number for call in done}
-        return [call for call in self.calls if call.number not in numbers and numbers.issuperset(call.needs)]
+        return [
+            call
+            for call in self.calls
+            if call.number not in numbers and numbers.issuperset(call.needs)
+        ]
 
 
 def key_of(tool: str, args: dict[str, str]) -> str:
@@ -77,7 +87,9 @@ def key_of(tool: str, args: dict[str, str]) -> str:
 
 
 def line(call: Call, numbers: dict[int, int]) -> str:
-    """Return a call as a planner writes it; `numbers` are the numbers of the lines that the calls stand in."""
+    """Return a call as a planner writes it; `numbers` are the numbers of the lines
+    that the calls stand in.
+    """
     args = ", ".join('"' + renumbered(text, numbers) + '"' for text in call.args.values())
     return f"{numbers[call.number]}. {call.tool}({args})"
 
@@ -98,11 +110,15 @@ def _read(path: Path) -> Question:
     calls = tuple(_call(number, entry) for number, entry in enumerate(said["calls"], 1))
     for call in calls:
         if any(need >= call.number for need in call.needs):
-            raise ValueError(f"{path.name}: call {call.number} needs a call that does not come before it")
+            raise ValueError(
+                f"{path.name}: call {call.number} needs a call that does not come before it"
+            )
     return Question(path.stem, said["goal"], calls, said["answer"])
 
 
 def _call(number: int, entry: dict[str, Any]) -> Call:
     named = {int(found) for text in entry["args"].values() for found in _REFERENCE.findall(text)}
     needs = tuple(sorted(named | set(entry.get("after", ()))))
-    return Call(number, entry["tool"], entry["args"], entry["result"], needs, bool(entry.get("replan")))
+    return Call(
+        number, entry["tool"], entry["args"], entry["result"], needs, bool(entry.get("replan"))
+    )

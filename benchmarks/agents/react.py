@@ -1,5 +1,6 @@
-"""The rivals: agents that call tools turn by turn over an OpenAI-compatible server (ReAct, arXiv 2210.03629), without
-Sennit. They stream, run the calls of a turn at the same time, forget everything when they die, and retry nothing.
+"""The rivals: agents that call tools turn by turn over an OpenAI-compatible server (ReAct, arXiv
+2210.03629), without Sennit. They stream, run the calls of a turn at the same time, forget
+everything when they die, and retry nothing.
 """
 
 import asyncio
@@ -14,7 +15,11 @@ from benchmarks.agents import lookups
 from sennit.activities.toolbox.registry import default_registry
 
 TOOLS = ("fact", "find", "compute")
-_MODELS: dict[str, type[BaseModel]] = {"fact": lookups.Fact, "find": lookups.Find, "compute": lookups.Compute}
+_MODELS: dict[str, type[BaseModel]] = {
+    "fact": lookups.Fact,
+    "find": lookups.Find,
+    "compute": lookups.Compute,
+}
 
 
 @dataclass
@@ -36,24 +41,40 @@ class Turn:
     def message(self) -> dict[str, Any]:
         """Return the reply as a message of the transcript."""
         calls = [
-            {"id": call["id"], "type": "function", "function": {"name": call["name"], "arguments": call["arguments"]}}
+            {
+                "id": call["id"],
+                "type": "function",
+                "function": {"name": call["name"], "arguments": call["arguments"]},
+            }
             for call in self.calls.values()
         ]
-        return {"role": "assistant", "content": self.text, **({"tool_calls": calls} if calls else {})}
+        return {
+            "role": "assistant",
+            "content": self.text,
+            **({"tool_calls": calls} if calls else {}),
+        }
 
 
 def schemas() -> list[dict[str, Any]]:
     """Return the tools as the wire format describes them."""
     found = [default_registry.get(name) for name in TOOLS]
     return [
-        {"type": "function", "function": {"name": t.name, "description": t.description, "parameters": t.schema}}
+        {
+            "type": "function",
+            "function": {"name": t.name, "description": t.description, "parameters": t.schema},
+        }
         for t in found
     ]
 
 
-async def answered(client: httpx.AsyncClient, url: str, system: str, goal: str, seconds: float) -> tuple[str, int]:
+async def answered(
+    client: httpx.AsyncClient, url: str, system: str, goal: str, seconds: float
+) -> tuple[str, int]:
     """Return the answer, and how many calls of tools it took; each takes so many seconds."""
-    messages: list[dict[str, Any]] = [{"role": "system", "content": system}, {"role": "user", "content": goal}]
+    messages: list[dict[str, Any]] = [
+        {"role": "system", "content": system},
+        {"role": "user", "content": goal},
+    ]
     made = 0
     while True:
         turn = await _turn(client, url, messages)

@@ -1,4 +1,6 @@
-"""Temporal's plugin for LangGraph with Send, an activity a node: `temporal_plugin.py PLACE ADDRESS`."""
+"""Temporal's plugin for LangGraph with Send, an activity a node:
+`temporal_plugin.py PLACE ADDRESS`.
+"""
 
 import asyncio
 import os
@@ -41,14 +43,21 @@ async def main(address: str) -> None:
     async def timed(graph: Graph) -> float:
         started = time.perf_counter()
         done = await client.execute_workflow(
-            Waves.run, graph, id=f"peer-{uuid.uuid4().hex}", task_queue=QUEUE, task_timeout=timedelta(seconds=60)
+            Waves.run,
+            graph,
+            id=f"peer-{uuid.uuid4().hex}",
+            task_queue=QUEUE,
+            task_timeout=timedelta(seconds=60),
         )
         seconds = time.perf_counter() - started
         complete(done, graph)
         return seconds
 
-    # To send 1,000 nodes takes the workflow longer than the 2 s after which a worker takes it for stuck.
-    async with Worker(client, task_queue=QUEUE, workflows=[Waves], plugins=[plugin], debug_mode=True):
+    # To send 1,000 nodes takes the workflow longer than the 2 s after which a
+    # worker takes it for stuck.
+    async with Worker(
+        client, task_queue=QUEUE, workflows=[Waves], plugins=[plugin], debug_mode=True
+    ):
         await answer(timed)
 
 

@@ -1,4 +1,6 @@
-"""A graph that is known only at run time, in LangGraph: a node sends what is ready, and waits for all of it."""
+"""A graph that is known only at run time, in LangGraph: a node sends what is ready,
+and waits for all of it.
+"""
 
 import asyncio
 import operator
@@ -37,7 +39,9 @@ async def ready(state: State, config: RunnableConfig) -> list[Send] | str:
     return found or END
 
 
-def waves(on_nap: dict[str, Any] | None = None, on_dispatch: dict[str, Any] | None = None) -> StateGraph[State]:
+def waves(
+    on_nap: dict[str, Any] | None = None, on_dispatch: dict[str, Any] | None = None
+) -> StateGraph[State]:
     """Return the graph, its nodes with the metadata given."""
     built = StateGraph(State)
     built.add_node("nap", nap, metadata=on_nap)
@@ -49,5 +53,10 @@ def waves(on_nap: dict[str, Any] | None = None, on_dispatch: dict[str, Any] | No
 
 
 def settings(graph: dict[str, Any], thread: str) -> RunnableConfig:
-    """Return how the graph is run: with the nodes of `graph`, which are no part of what is stored."""
-    return {"configurable": {"graph": graph, "thread_id": thread}, "recursion_limit": 4 * len(graph["latency"]) + 10}
+    """Return how the graph is run: with the nodes of `graph`, which are no
+    part of what is stored.
+    """
+    return {
+        "configurable": {"graph": graph, "thread_id": thread},
+        "recursion_limit": 4 * len(graph["latency"]) + 10,
+    }

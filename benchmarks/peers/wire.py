@@ -1,6 +1,8 @@
-"""How a peer is asked for its time: a graph a line comes in as JSON, the seconds that it took go out.
+"""How a peer is asked for its time: a graph a line comes in as JSON, the
+seconds that it took go out.
 
-A peer runs in an environment of its own (`benchmarks/peers/requirements.lock`), so nothing of Sennit is imported here.
+A peer runs in an environment of its own (`benchmarks/peers/requirements.lock`), so nothing of
+Sennit is imported here.
 """
 
 import asyncio

@@ -1,4 +1,6 @@
-"""What a run costs beside its calls: an empty run, preparing a large plan, and processor time of the worker a call."""
+"""What a run costs beside its calls: an empty run, preparing a large plan, and processor
+time of the worker a call.
+"""
 
 import statistics
 from collections.abc import Sequence
@@ -22,12 +24,16 @@ GOAL_EMPTY, GOAL_PREPARE, GOAL_ALONE, GOAL_SHARED = 60, 40, 4, 0.25
 
 
 def slope(small: float, large: float, few: int, many: int) -> float:
-    """Return what each call takes, from the amounts of a run of few and a run of many: what the run takes cancels."""
+    """Return what each call takes, from the amounts of a run of few and a run of many: what
+    the run takes cancels.
+    """
     return (large - small) / (many - few)
 
 
 def prepare_seconds(events: Sequence[HistoryEvent]) -> float:
-    """Return how long the activity took that prepared a run, from its start until the server knew that it had ended."""
+    """Return how long the activity took that prepared a run, from its start until the server
+    knew that it had ended.
+    """
     for event in events:
         if not event.HasField("activity_task_completed_event_attributes"):
             continue
@@ -47,7 +53,12 @@ def found(empty: float, prepare: float, alone: float, shared: float) -> Part:
         ("processor time of the worker, a call with an activity of its own", alone, GOAL_ALONE),
         ("processor time of the worker, a short call of a `map`", shared, GOAL_SHARED),
     ]
-    return Part(Table(("cost", "ms", "goal"), [(name, f"{ms:.2f}", goal_cell(ms, goal)) for name, ms, goal in rows]))
+    return Part(
+        Table(
+            ("cost", "ms", "goal"),
+            [(name, f"{ms:.2f}", goal_cell(ms, goal)) for name, ms, goal in rows],
+        )
+    )
 
 
 async def measure(repeats: int) -> Part:
@@ -55,12 +66,20 @@ async def measure(repeats: int) -> Part:
     with TemporaryDirectory(prefix="sennit-bench-") as place:
         async with stage(Path(place)) as built:
             await built.timed(**mapped(100, 0.05, "nap_50"))  # warms up
-            empty = [(await built.timed(chain(1, 0.1).plan("nap_100")))[0] - 0.1 for _ in range(EMPTY_RUNS)]
+            empty = [
+                (await built.timed(chain(1, 0.1).plan("nap_100")))[0] - 0.1
+                for _ in range(EMPTY_RUNS)
+            ]
             alone, shared, prepared = [], [], []
             for _ in range(repeats):
-                few, many = [await _processor(built, chain(count, 0.1).plan(ALONE)) for count in (10, 30)]
+                few, many = [
+                    await _processor(built, chain(count, 0.1).plan(ALONE)) for count in (10, 30)
+                ]
                 alone.append(slope(few, many, 10, 30))
-                few, many = [await _processor(built, **mapped(count, 0.05, "nap_50")) for count in (100, 1000)]
+                few, many = [
+                    await _processor(built, **mapped(count, 0.05, "nap_50"))
+                    for count in (100, 1000)
+                ]
                 shared.append(slope(few, many, 100, 1000))
                 _, handle = await built.timed(THOUSAND.plan("nap_50"))
                 prepared.append(prepare_seconds((await handle.fetch_history()).events))

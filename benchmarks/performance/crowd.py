@@ -30,7 +30,11 @@ def found(sennit: float, bare: float) -> Part:
     rows = [
         ("a diamond of 10 nodes", f"{sennit:.1f}", goal_cell(sennit, GOAL_RATE, most=False)),
         ("a bare workflow of 2 activities", f"{bare:.1f}", ""),
-        ("the first of the second", f"{sennit / bare:.0%}", goal_cell(sennit / bare, GOAL_SHARE, most=False)),
+        (
+            "the first of the second",
+            f"{sennit / bare:.0%}",
+            goal_cell(sennit / bare, GOAL_SHARE, most=False),
+        ),
     ]
     return Part(Table((f"{RUNS} runs at once", "runs/s", "goal"), rows))
 

@@ -1,6 +1,8 @@
-"""`make bench ARGS=page`: measures everything and writes tables, chart and machine into `docs/performance.md`.
+"""`make bench ARGS=page`: measures everything and writes tables, chart and machine into
+`docs/performance.md`.
 
-The page has a pair of comments around what is written: `<!-- measured: NAME -->` and `<!-- end of NAME -->`.
+The page has a pair of comments around what is written: `<!-- measured: NAME -->` and
+`<!-- end of NAME -->`.
 """
 
 import os
@@ -23,7 +25,9 @@ CHART = ROOT / "docs" / "pictures" / "performance.svg"
 
 
 def written(text: str, name: str, body: str) -> str:
-    """Return the page with `body` between the comments of that name. Raises ValueError unless each is there once."""
+    """Return the page with `body` between the comments of that name. Raises ValueError
+    unless each is there once.
+    """
     begin, end = f"<!-- measured: {name} -->", f"<!-- end of {name} -->"
     if text.count(begin) != 1 or text.count(end) != 1:
         raise ValueError(f"the page lacks {begin} and {end}, each once")
@@ -46,7 +50,9 @@ def write(name: str, part: Part, machine: str, *, page: Path = PAGE, chart: Path
 
 def machine(*, with_peers: bool = False) -> str:
     """Return a line about where and when it was measured."""
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True)
+    commit = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True
+    )
     server = re.search(r"go\.temporal\.io/server v(\S+)", (MODULES / "go.mod").read_text())
     facts = [
         f"Measured on {datetime.now(UTC):%Y-%m-%d} at commit {commit.stdout.strip() or 'unknown'}",
@@ -62,5 +68,9 @@ def machine(*, with_peers: bool = False) -> str:
 def processor() -> str:
     """Return the name of the processor, or its architecture where the system does not say."""
     cpus = Path("/proc/cpuinfo")
-    found = re.search(r"^model name\s*: (.+)$", cpus.read_text(), re.MULTILINE) if cpus.exists() else None
+    found = (
+        re.search(r"^model name\s*: (.+)$", cpus.read_text(), re.MULTILINE)
+        if cpus.exists()
+        else None
+    )
     return found[1] if found else platform.machine()

@@ -1,4 +1,6 @@
-"""The peers: installed once from a lock file of their own, each in a process that answers with its times."""
+"""The peers: installed once from a lock file of their own, each in a process that
+answers with its times.
+"""
 
 import asyncio
 import json
@@ -38,7 +40,8 @@ def versions() -> str:
 
 
 def interpreter() -> Path:
-    """Return the Python that has the locked packages; its environment is made in the cache folder on first use.
+    """Return the Python that has the locked packages; its environment is made in the
+    cache folder on first use.
 
     Raises RuntimeError with what pip said if that does not work.
     """
@@ -58,8 +61,17 @@ def interpreter() -> Path:
 
 def _install(place: Path) -> None:
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(place)], check=True)
-    pip = [sys.executable, "-m", "pip", "--python", str(place / "bin" / "python"), "install", "--quiet"]
-    pip += ["--disable-pip-version-check", "--require-hashes", "--no-deps", "-r", str(LOCK)]  # which has all of them
+    pip = [
+        sys.executable,
+        "-m",
+        "pip",
+        "--python",
+        str(place / "bin" / "python"),
+        "install",
+        "--quiet",
+    ]
+    # Which has all of them.
+    pip += ["--disable-pip-version-check", "--require-hashes", "--no-deps", "-r", str(LOCK)]
     done = subprocess.run(pip, capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"the peers were not installed: {done.stderr.strip()}")
@@ -68,15 +80,17 @@ def _install(place: Path) -> None:
 class Peer:
     """A process that runs a peer in a folder of its own; its log lies there."""
 
-    def __init__(self, command: Sequence[str | Path], place: Path, longest: float = LONGEST) -> None:
+    def __init__(
+        self, command: Sequence[str | Path], place: Path, longest: float = LONGEST
+    ) -> None:
         self._command = command
         self.longest = longest
         self._process: Process | None = None
         self.log = place / "log"
 
     async def timed(self, shape: Shape) -> float:
-        """Return the seconds that the peer takes for the graph, or infinity if it has none after `longest` seconds.
-        Raises RuntimeError if it ended instead.
+        """Return the seconds that the peer takes for the graph, or infinity if it has none after
+        `longest` seconds. Raises RuntimeError if it ended instead.
         """
         process = self._process = self._process or await self._start()
         assert process.stdin

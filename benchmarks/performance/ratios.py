@@ -1,4 +1,5 @@
-"""How long graphs take, as ratios to their critical paths: plain asyncio, the peers, bare activities and Sennit.
+"""How long graphs take, as ratios to their critical paths: plain asyncio, the peers, bare
+activities and Sennit.
 
 All contenders take turns at each graph, so what else the machine does meets all of them.
 """
@@ -27,8 +28,8 @@ Contender = Callable[[Shape], Awaitable[float]]
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """A graph of calls that usually take `millis`. `goal` is the largest ratio that Sennit should need in this form;
-    where it is asserted, missing it makes the benchmark fail.
+    """A graph of calls that usually take `millis`. `goal` is the largest ratio that Sennit should
+    need in this form; where it is asserted, missing it makes the benchmark fail.
     """
 
     shape: Shape
@@ -66,7 +67,9 @@ WORKLOADS = (
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The median ratios of a workload, by contender. Forms other than the first are Sennit's alone."""
+    """The median ratios of a workload, by contender. Forms other than the
+    first are Sennit's alone.
+    """
 
     workload: Workload
     ratios: Mapping[str, float]
@@ -77,26 +80,34 @@ class Row:
         return self.ratios[SENNIT] <= self.workload.goal
 
 
-async def timed(contenders: Mapping[str, Contender], shape: Shape, repeats: int) -> dict[str, float]:
+async def timed(
+    contenders: Mapping[str, Contender], shape: Shape, repeats: int
+) -> dict[str, float]:
     """Let all contenders take turns; return the median of each as a ratio to the critical path."""
     taken: dict[str, list[float]] = {name: [] for name in contenders}
     for _ in range(repeats):
         for name, contender in contenders.items():
             taken[name].append(await contender(shape))
-    return {name: statistics.median(seconds) / shape.critical_path for name, seconds in taken.items()}
+    return {
+        name: statistics.median(seconds) / shape.critical_path for name, seconds in taken.items()
+    }
 
 
 def found(rows: Sequence[Row]) -> Part:
-    """Return the table, what falls short of a goal that is asserted, where others are faster, and the chart."""
+    """Return the table, what falls short of a goal that is asserted, where others are
+    faster, and the chart.
+    """
     names = list(rows[0].ratios)
-    table = Table(("workload", "critical path", *names, "goal"), [_cells(row, names) for row in rows])
+    table = Table(
+        ("workload", "critical path", *names, "goal"), [_cells(row, names) for row in rows]
+    )
     asserted = [row.workload.name for row in rows if row.workload.asserted]
     short = [row.workload.name for row in rows if row.workload.asserted and not row.met]
     notes = ["Ratios to the critical path.", f"Goals that are asserted: {'; '.join(asserted)}.",
              f"Missed of these: {'; '.join(short) or 'none'}."]  # fmt: skip
     if any(inf in row.ratios.values() for row in rows):
         notes.append(f"There was no result in {LONGEST:.0f} s where the table says none.")
-    lanes = {row.workload.name: [Lane(name, ratio) for name, ratio in row.ratios.items() if ratio < inf]
+    lanes = {row.workload.name: [Lane(name, ratio) for name, ratio in row.ratios.items() if ratio < inf]  # noqa: E501
              for row in rows if not row.workload.form}  # fmt: skip
     return Part(table, [" ".join(notes)], not short, {"faster": faster(rows)}, chart(lanes))
 
@@ -114,11 +125,15 @@ def faster(rows: Sequence[Row]) -> str:
         ahead = [f"{name} {figure(row.ratios[name])}" for name in PEERS
                  if row.ratios.get(name, inf) < row.ratios[SENNIT]]  # fmt: skip
         if ahead:
-            lines.append(f"- {row.workload.name}: {', '.join(ahead)}; Sennit {figure(row.ratios[SENNIT])}")
+            lines.append(
+                f"- {row.workload.name}: {', '.join(ahead)}; Sennit {figure(row.ratios[SENNIT])}"
+            )
     return "\n".join(lines) or "None is, on these workloads."
 
 
-async def measure(repeats: int, *, with_peers: bool = False, workloads: Sequence[Workload] = WORKLOADS) -> Part:
+async def measure(
+    repeats: int, *, with_peers: bool = False, workloads: Sequence[Workload] = WORKLOADS
+) -> Part:
     """Time every workload on a server and workers of its own."""
     async with AsyncExitStack() as stack:
         place = Path(stack.enter_context(TemporaryDirectory(prefix="sennit-bench-")))

@@ -1,6 +1,8 @@
-"""What Sennit is timed beside on the same server: plain asyncio, which forgets everything, and bare activities.
+"""What Sennit is timed beside on the same server: plain asyncio, which forgets
+everything, and bare activities.
 
-Bare activities have a worker process of their own, as Sennit has: `python -m benchmarks.performance.rivals ADDRESS`.
+Bare activities have a worker process of their own, as Sennit has: `python -m
+benchmarks.performance.rivals ADDRESS`.
 """
 
 import asyncio
@@ -95,13 +97,17 @@ async def bare_graph(client: Client, shape: Shape) -> float:
     """Return the seconds from start to result in the client."""
     started = time.perf_counter()
     graph = (list(shape.latency), [list(needs) for needs in shape.needs])
-    await client.execute_workflow("BareGraph", graph, id=f"bare-{uuid.uuid4().hex}", task_queue=QUEUE)
+    await client.execute_workflow(
+        "BareGraph", graph, id=f"bare-{uuid.uuid4().hex}", task_queue=QUEUE
+    )
     return time.perf_counter() - started
 
 
 async def bare_pair(client: Client, seconds: float) -> None:
     """Run a workflow of two activities, each of so many seconds."""
-    await client.execute_workflow("BarePair", seconds, id=f"bare-{uuid.uuid4().hex}", task_queue=QUEUE)
+    await client.execute_workflow(
+        "BarePair", seconds, id=f"bare-{uuid.uuid4().hex}", task_queue=QUEUE
+    )
 
 
 @asynccontextmanager
@@ -122,9 +128,14 @@ async def bare_worker(address: str) -> AsyncIterator[None]:
 
 async def _serve(address: str) -> None:
     client = await Client.connect(address)
-    plain = UnsandboxedWorkflowRunner()  # a sandbox imports this module again for each workflow, which is no bare cost
+    # A sandbox imports this module again for each workflow, which is no bare cost.
+    plain = UnsandboxedWorkflowRunner()
     async with Worker(
-        client, task_queue=QUEUE, workflows=[BareGraph, BarePair], activities=[bare_nap], workflow_runner=plain
+        client,
+        task_queue=QUEUE,
+        workflows=[BareGraph, BarePair],
+        activities=[bare_nap],
+        workflow_runner=plain,
     ):
         sys.stdout.buffer.write(READY)
         sys.stdout.flush()

@@ -18,9 +18,11 @@ WITH_PEERS: dict[str, Measure] = {**PARTS, "ratios": partial(ratios.measure, wit
 
 
 async def parts(arguments: Sequence[str], *, to_page: bool = False) -> int:
-    """`make bench ARGS="parts scale"`: measure and print these parts, or all; 1 if a goal that is asserted is missed.
+    """`make bench ARGS="parts scale"`: measure and print these parts, or all; 1 if a goal that
+    is asserted is missed.
 
-    With `to_page` the peers take part, and each part is written into the page as soon as it is there.
+    With `to_page` the peers take part, and each part is written into the page
+    as soon as it is there.
     """
     options = _options("page" if to_page else "parts", arguments)
     met = True
@@ -43,7 +45,11 @@ async def peers(arguments: Sequence[str]) -> int:
 
 def _options(name: str, arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog=f"python -m benchmarks {name}")
-    parser.add_argument("--repeats", type=int, default=3, help="how often each is timed; the median counts")
+    parser.add_argument(
+        "--repeats", type=int, default=3, help="how often each is timed; the median counts"
+    )
     if name != "peers":
-        parser.add_argument("parts", nargs="*", metavar="PART", choices=[*PARTS, []], help=f"{', '.join(PARTS)}")
+        parser.add_argument(
+            "parts", nargs="*", metavar="PART", choices=[*PARTS, []], help=f"{', '.join(PARTS)}"
+        )
     return parser.parse_args(arguments)

@@ -1,4 +1,6 @@
-"""One run of 10,000 calls: what it takes beyond the bound, and whether small runs beside it keep their speed."""
+"""One run of 10,000 calls: what it takes beyond the bound, and whether small runs
+beside it keep their speed.
+"""
 
 import asyncio
 import math
@@ -24,7 +26,9 @@ LONGEST = 900.0
 
 
 def bound(calls: int, in_flight: int, seconds: float) -> float:
-    """Return the seconds that no schedule can do without if at most `in_flight` calls are made at once."""
+    """Return the seconds that no schedule can do without if at most `in_flight`
+    calls are made at once.
+    """
     return math.ceil(calls / in_flight) * seconds
 
 
@@ -35,7 +39,9 @@ def p95(values: Sequence[float]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Large:
-    """What the large run took: seconds, events in so many histories, and MB that its worker grew by at most."""
+    """What the large run took: seconds, events in so many histories, and MB that its
+    worker grew by at most.
+    """
 
     seconds: float
     events: int
@@ -53,7 +59,7 @@ def found(large: Large, alone: Sequence[float], beside: Sequence[float], *, cove
     ratio = p95(beside) / p95(alone)
     rows = [
         ("seconds", f"{large.seconds:.1f}", ""),
-        (f"ms a call beyond the bound of {bound(CALLS, IN_FLIGHT, MILLIS / 1000):g} s", f"{large.each:.2f}",
+        (f"ms a call beyond the bound of {bound(CALLS, IN_FLIGHT, MILLIS / 1000):g} s", f"{large.each:.2f}",  # noqa: E501
          goal_cell(large.each, GOAL_EACH)),
         ("events", f"{large.events:,}", goal_cell(large.events, GOAL_EVENTS)),
         ("growth of the worker, MB", f"{large.grown:.0f}", goal_cell(large.grown, GOAL_GROWTH)),

@@ -1,4 +1,6 @@
-"""What every part of the benchmark gives: a table, what stands below it, and whether asserted goals were met."""
+"""What every part of the benchmark gives: a table, what stands below it, and whether
+asserted goals were met.
+"""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -18,7 +20,7 @@ class Table:
         widths = [max(len(line[column]) for line in lines) for column in range(len(self.header))]
         return "\n".join(
             "  ".join(f"{cell:>{width}}" if column else f"{cell:<{width}}"
-                      for column, (cell, width) in enumerate(zip(line, widths, strict=True))).rstrip()
+                      for column, (cell, width) in enumerate(zip(line, widths, strict=True))).rstrip()  # noqa: E501
             for line in lines
         )  # fmt: skip
 
@@ -30,7 +32,9 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What a part of the benchmark has found; `more` are other blocks of the page, by their names."""
+    """What a part of the benchmark has found; `more` are other blocks of
+    the page, by their names.
+    """
 
     table: Table
     notes: Sequence[str] = ()
@@ -48,7 +52,9 @@ class Part:
 
 
 def figure(ratio: float) -> str:
-    """Return a ratio to the hundredth as long as that says something; none for one that there is not."""
+    """Return a ratio to the hundredth as long as that says something; none for
+    one that there is not.
+    """
     if ratio == math.inf:
         return "none"
     return f"{ratio:.2f}" if ratio < 10 else f"{ratio:.1f}" if ratio < 100 else f"{ratio:.0f}"

@@ -1,12 +1,14 @@
-"""Writes the Helm chart from the kustomizations of deploy/kubernetes, which are the only description of the objects.
+"""Writes the Helm chart from the kustomizations of deploy/kubernetes, which are the only
+description of the objects.
 
-The base gives the objects, and each component that can be switched on gives the difference that it makes, which becomes
-a condition of a template. What remains here is where a value of the chart goes. Values and their defaults come from
-values.template.yaml and the base; the schema comes from the values. `generate.py --check` writes nothing, and fails if
-the chart in the tree is not what it would write.
+The base gives the objects, and each component that can be switched on gives the difference that
+it makes, which becomes a condition of a template. What remains here is where a value of the
+chart goes. Values and their defaults come from values.template.yaml and the base; the schema
+comes from the values. `generate.py --check` writes nothing, and fails if the chart in the tree
+is not what it would write.
 
-The chart is committed: `helm install` works from a checkout, and a change of the base shows in review what it changes
-for those who use Helm.
+The chart is committed: `helm install` works from a checkout, and a change of the base shows in
+review what it changes for those who use Helm.
 """
 
 import argparse
@@ -37,7 +39,10 @@ SWITCHES = {
     "s3": ".Values.artifacts.bucket",
 }
 """The value that switches on what a component changes in the objects of the base."""
-AUTOSCALERS = {"keda": ("ScaledObject", "TriggerAuthentication"), "hpa": ("HorizontalPodAutoscaler",)}
+AUTOSCALERS = {
+    "keda": ("ScaledObject", "TriggerAuthentication"),
+    "hpa": ("HorizontalPodAutoscaler",),
+}
 """The kinds of objects that a component adds and that only one value of `autoscaling` wants."""
 FIRST = ("apiVersion", "kind", "name", "metadata")
 """Keys that stand before the others, which are sorted."""
@@ -62,7 +67,9 @@ class When:
 
 @dataclass
 class Block:
-    """A value that is written as YAML from an expression, and left out if that is empty and not `needed`."""
+    """A value that is written as YAML from an expression, and left out if that is
+    empty and not `needed`.
+    """
 
     expression: str
     needed: bool = False
@@ -87,7 +94,9 @@ def render(component: str | None = None) -> dict[tuple[str, str], Object]:
         if component is not None:
             text["components"] = [relpath(KUBERNETES / "components" / component, place)]
         (place / "kustomization.yaml").write_text(yaml.safe_dump(text))
-        done = subprocess.run(["kubectl", "kustomize", folder], capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            ["kubectl", "kustomize", folder], capture_output=True, text=True, check=False
+        )
     if done.returncode:
         raise SystemExit(f"generate.py: kubectl kustomize has failed: {done.stderr.strip()}")
     objects = {}
@@ -126,7 +135,9 @@ def containers(found: Object) -> list[Object]:
 
 
 def note_changes(tree: Object, base: Object, other: Object, switch: str) -> None:
-    """Write into a tree, which began as a copy of `base`, what is different in `other` while a switch is on."""
+    """Write into a tree, which began as a copy of `base`, what is different in
+    `other` while a switch is on.
+    """
     for key in base.keys() - other.keys():
         tree[key] = When(f"not {switch}", tree[key])
     for key in sorted(other.keys() - base.keys()):
@@ -137,7 +148,9 @@ def note_changes(tree: Object, base: Object, other: Object, switch: str) -> None
         elif isinstance(base[key], list):
             note_elements(tree[key], base[key], other[key], switch)
         elif base[key] != other[key]:
-            raise SystemExit(f"generate.py: a component gives {key} another value; say here what becomes of it")
+            raise SystemExit(
+                f"generate.py: a component gives {key} another value; say here what becomes of it"
+            )
 
 
 def note_elements(tree: list[Any], base: list[Any], other: list[Any], switch: str) -> None:
@@ -183,7 +196,9 @@ def place_values(objects: dict[tuple[str, str], Object]) -> None:
     place_in_config(objects["ConfigMap", "sennit"])
     temporal = objects["NetworkPolicy", "sennit-temporal"]["spec"]["egress"][0]
     temporal["to"] = Block(".Values.networkPolicy.temporal", needed=True)
-    temporal["ports"] = [{"port": Raw('{{ .Values.temporal.address | splitList ":" | last | int }}')}]
+    temporal["ports"] = [
+        {"port": Raw('{{ .Values.temporal.address | splitList ":" | last | int }}')}
+    ]
     place_in_authentication(objects["TriggerAuthentication", "sennit-temporal"])
 
 
@@ -205,7 +220,9 @@ def place_in_pod(found: Object, container: Object, owner: str) -> None:
     for volume in pod["volumes"]:
         if identity(unconditional(volume)) == "artifacts":
             claim = unconditional(volume)["persistentVolumeClaim"]
-            claim["claimName"] = Raw('{{ .Values.artifacts.volume.existingClaim | default "sennit-artifacts" }}')
+            claim["claimName"] = Raw(
+                '{{ .Values.artifacts.volume.existingClaim | default "sennit-artifacts" }}'
+            )
         if identity(unconditional(volume)) == "temporal-tls":
             volume.value["secret"]["secretName"] = Raw("{{ .Values.temporal.tls.secret }}")
     for variable in container["env"]:
@@ -236,7 +253,9 @@ def place_in_role(objects: dict[tuple[str, str], Object], role: str) -> None:
     own = f".Values.roles.{role}"
     deployment = objects["Deployment", f"sennit-{role}"]
     (container,) = containers(deployment)
-    deployment["spec"]["replicas"] = When('eq .Values.autoscaling "none"', Raw(f"{{{{ {own}.replicas }}}}"))
+    deployment["spec"]["replicas"] = When(
+        'eq .Values.autoscaling "none"', Raw(f"{{{{ {own}.replicas }}}}")
+    )
     container["env"].append(Elements(f"{own}.env"))
     container["volumeMounts"].append(Elements(f"{own}.volumeMounts"))
     pod_of(deployment)["spec"]["volumes"].append(Elements(f"{own}.volumes"))
@@ -272,14 +291,18 @@ def place_in_artifacts(claim: Object) -> None:
 
 
 def place_in_config(config: Object) -> None:
-    """Place the settings. They are a template of their own, because the name of the ConfigMap has a hash of them."""
+    """Place the settings. They are a template of their own, because the name of the
+    ConfigMap has a hash of them.
+    """
     keep(config, ".Values.versioning.build")
     data = config["data"]
     data["TEMPORAL_ADDRESS"] = Raw("{{ .Values.temporal.address | quote }}")
     data["TEMPORAL_NAMESPACE"] = Raw("{{ .Values.temporal.namespace | quote }}")
     data["TEMPORAL_TLS_SERVER_NAME"] = Block(".Values.temporal.tls.serverName")
     build = ".Values.versioning.build"
-    data["TEMPORAL_DEPLOYMENT_NAME"] = When(build, Raw("{{ .Values.versioning.deployment | quote }}"))
+    data["TEMPORAL_DEPLOYMENT_NAME"] = When(
+        build, Raw("{{ .Values.versioning.deployment | quote }}")
+    )
     data["TEMPORAL_WORKER_BUILD_ID"] = When(build, Raw("{{ .Values.versioning.build | quote }}"))
     data["SENNIT_ARTIFACTS"].value = Raw("{{ .Values.artifacts.bucket | quote }}")
     data["AWS_REGION"].value = Raw("{{ .Values.artifacts.region | quote }}")
@@ -289,7 +312,9 @@ def place_in_authentication(found: Object) -> None:
     """KEDA needs the certificates that the workers have."""
     for target in found["spec"]["secretTargetRef"]:
         target["name"] = Raw("{{ .Values.temporal.tls.secret }}")
-    found["spec"]["secretTargetRef"] = When(".Values.temporal.tls.secret", found["spec"]["secretTargetRef"])
+    found["spec"]["secretTargetRef"] = When(
+        ".Values.temporal.tls.secret", found["spec"]["secretTargetRef"]
+    )
 
 
 # The text of a template
@@ -438,7 +463,9 @@ def templates(objects: dict[tuple[str, str], Object]) -> dict[str, str]:
     files["config"] = config(objects["ConfigMap", "sennit"])
     written = sum(text.count("\nkind: ") + text.startswith("kind: ") for text in files.values())
     if written != len(objects):
-        raise SystemExit(f"generate.py: {len(objects)} objects are rendered and {written} are in a template")
+        raise SystemExit(
+            f"generate.py: {len(objects)} objects are rendered and {written} are in a template"
+        )
     return {f"templates/{name}.yaml": HEAD + text for name, text in files.items()}
 
 
@@ -448,7 +475,8 @@ def config(found: Object) -> str:
     return (
         f'{{{{- define "sennit.defaults" -}}}}\n{data}\n{{{{- end }}}}\n'
         '{{- define "sennit.settings" -}}\n'
-        '{{ toYaml (merge (deepCopy .Values.settings) (fromYaml (include "sennit.defaults" .))) }}\n'
+        '{{ toYaml (merge (deepCopy .Values.settings) (fromYaml (include "sennit.defaults" .))) '
+        "}}\n"
         "{{- end }}\n" + document(found)
     )
 
@@ -513,7 +541,9 @@ TYPES = {str: "string", bool: "boolean", int: "integer", list: "array", dict: "o
 
 
 def schema(value: Any, *path: str) -> Object:
-    """Return the schema of a value as its default shows it. Names that the defaults do not have are refused."""
+    """Return the schema of a value as its default shows it. Names that the defaults
+    do not have are refused.
+    """
     found: Object = {"type": TYPES[type(value)]}
     if isinstance(value, dict) and not (path and path[-1] in FREE):
         found["properties"] = {key: schema(each, *path, key) for key, each in value.items()}
@@ -551,7 +581,9 @@ def objects_of_scale(objects: dict[tuple[str, str], Object]) -> dict[tuple[str, 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Write the Helm chart from deploy/kubernetes.")
-    parser.add_argument("--check", action="store_true", help="only say whether the chart in the tree is up to date")
+    parser.add_argument(
+        "--check", action="store_true", help="only say whether the chart in the tree is up to date"
+    )
     check = parser.parse_args().check
     stale = []
     for name, text in files().items():
@@ -564,7 +596,8 @@ def main() -> None:
             path.write_text(text)
     if check and stale:
         raise SystemExit(
-            f"generate.py: these are not what deploy/kubernetes says; run `make chart`: {', '.join(stale)}"
+            "generate.py: these are not what deploy/kubernetes says; run `make chart`: "
+            f"{', '.join(stale)}"
         )
     sys.stdout.write(f"written: {', '.join(stale) or 'nothing, all is up to date'}\n")
 

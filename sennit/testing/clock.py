@@ -18,8 +18,8 @@ _LEAST = 1e-6
 class VirtualLoop(asyncio.SelectorEventLoop):
     """Every sleep, timeout and deadline of what runs in it is exact, and takes no real time.
 
-    While `working` is above zero something is under way that timers do not see, such as a thread: then time stands
-    still. Time begins at zero.
+    While `working` is above zero something is under way that timers do not see, such as a thread:
+    then time stands still. Time begins at zero.
     """
 
     def __init__(self) -> None:
@@ -34,7 +34,9 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self._now += max(seconds, _LEAST)
 
     async def shutdown_default_executor(self, timeout: float | None = None) -> None:  # noqa: ASYNC109 - as in asyncio
-        """Wait until all threads have ended. From Python 3.12 on there is a limit, which would pass at once here."""
+        """Wait until all threads have ended. From Python 3.12 on there is a limit, which
+        would pass at once here.
+        """
         del timeout
         with self.work():
             await super().shutdown_default_executor()
@@ -58,7 +60,9 @@ class VirtualLoop(asyncio.SelectorEventLoop):
             self.working += 1
 
     async def in_its_time(self, fake: Callable[..., Any], /, *values: Any, **named: Any) -> Any:
-        """Return what a fake returns, which may be a coroutine function. While it waits, time passes."""
+        """Return what a fake returns, which may be a coroutine function. While
+        it waits, time passes.
+        """
         with self.rest():
             value = fake(*values, **named)
             return await value if inspect.isawaitable(value) else value
@@ -66,7 +70,9 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
 @contextmanager
 def working() -> Iterator[None]:
-    """Let time stand still for the length of the block, in a loop where it does not pass by itself."""
+    """Let time stand still for the length of the block, in a loop where it
+    does not pass by itself.
+    """
     loop = asyncio.get_running_loop()
     with loop.work() if isinstance(loop, VirtualLoop) else nullcontext():
         yield
@@ -81,7 +87,9 @@ def resting() -> Iterator[None]:
 
 
 class _Selector(selectors.DefaultSelector):
-    """Tells a loop what is ready. Where nothing is, it lets the time of the loop pass instead of its own."""
+    """Tells a loop what is ready. Where nothing is, it lets the time of the loop
+    pass instead of its own.
+    """
 
     def __init__(self, loop: VirtualLoop) -> None:
         super().__init__()

@@ -19,8 +19,8 @@ from sennit.testing.models import ModelServer, model_server
 
 @pytest.fixture
 def scripted_model(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
-    """A model server that answers by its `rules`, which a test adds; `asked` has what it was asked. The models of every
-    role are set to it.
+    """A model server that answers by its `rules`, which a test adds; `asked` has what it was asked.
+    The models of every role are set to it.
     """
     loop = asyncio.new_event_loop()
     thread = Thread(target=loop.run_forever, daemon=True)
@@ -39,10 +39,12 @@ def scripted_model(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
 
 @pytest.fixture
 def local_stack(
-    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, scripted_model: ModelServer
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+    scripted_model: ModelServer,
 ) -> Iterator[Path]:
-    """A local stack of this test alone, whose state is in the folder given: `Sennit.local()` starts it, with the
-    scripted model. It is stopped at the end.
+    """A local stack of this test alone, whose state is in the folder given: `Sennit.local()` starts
+    it, with the scripted model. It is stopped at the end.
     """
     del scripted_model
     state = tmp_path_factory.mktemp("sennit")
@@ -51,4 +53,6 @@ def local_stack(
     monkeypatch.setenv("SENNIT_STATE", str(state))
     monkeypatch.setenv("SENNIT_UI", "off")
     yield state
-    subprocess.run([sys.executable, "-m", "sennit", "dev", "--stop"], check=True, capture_output=True)
+    subprocess.run(
+        [sys.executable, "-m", "sennit", "dev", "--stop"], check=True, capture_output=True
+    )

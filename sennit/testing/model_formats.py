@@ -31,8 +31,8 @@ def text_of(content: Any) -> str:
 
 
 def counted(reply: Reply, asked: Asked) -> tuple[int, int]:
-    """Return the usage: as the reply says, else a word a token. Of long words it is three bytes a token, because Sennit
-    believes no server that counts much less than that.
+    """Return the usage: as the reply says, else a word a token. Of long words it is three bytes a
+    token, because Sennit believes no server that counts much less than that.
     """
     if reply.usage:
         return reply.usage
@@ -56,7 +56,9 @@ def _blocks_of(content: Any) -> list[Json]:
 
 
 def _written(arguments: Any) -> str:
-    """Return the arguments of a call as a model writes them; a text stands for itself, so that it may be no JSON."""
+    """Return the arguments of a call as a model writes them; a text stands for itself, so
+    that it may be no JSON.
+    """
     if isinstance(arguments, str):
         return arguments
     return json.dumps(arguments, ensure_ascii=False)
@@ -75,7 +77,8 @@ class OpenAIFormat:
             role = message["role"]
             if role == "tool" and message.get("tool_call_id") not in known_calls:
                 raise BadRequest(
-                    "messages with role 'tool' must be a response to a preceding message with 'tool_calls'"
+                    "messages with role 'tool' must be a response to a preceding message with "
+                    "'tool_calls'"
                 )
             for call in message.get("tool_calls") or ():
                 json.loads(call["function"]["arguments"])
@@ -100,10 +103,19 @@ class OpenAIFormat:
         )
 
     def whole(self, reply: Reply, asked: Asked, number: int) -> Json:
-        message: Json = {"role": "assistant", "content": reply.text or None, "refusal": reply.refusal or None}
+        message: Json = {
+            "role": "assistant",
+            "content": reply.text or None,
+            "refusal": reply.refusal or None,
+        }
         if reply.calls:
             message["tool_calls"] = [self._call(reply, index) for index in range(len(reply.calls))]
-        choice = {"index": 0, "message": message, "finish_reason": self._finish(reply), "logprobs": None}
+        choice = {
+            "index": 0,
+            "message": message,
+            "finish_reason": self._finish(reply),
+            "logprobs": None,
+        }
         head = self._head(asked, number, "chat.completion")
         return {**head, "choices": [choice], "usage": self._usage(reply, asked)}
 
@@ -127,7 +139,10 @@ class OpenAIFormat:
             call["function"]["arguments"] = ""
             yield chunk({"tool_calls": [{"index": index, **call}]}), True
             for piece in cut(arguments, reply.characters or 12):
-                yield chunk({"tool_calls": [{"index": index, "function": {"arguments": piece}}]}), True
+                yield (
+                    chunk({"tool_calls": [{"index": index, "function": {"arguments": piece}}]}),
+                    True,
+                )
         yield chunk({}, self._finish(reply)), False
         options = asked.body.get("stream_options") or {}
         if options.get("include_usage") and reply.fault != "no usage":
@@ -136,7 +151,14 @@ class OpenAIFormat:
 
     def error(self, reply: Reply) -> Json:
         kind = reply.code or "invalid_request_error"
-        return {"error": {"message": reply.text, "type": kind, "param": None, "code": reply.code or None}}
+        return {
+            "error": {
+                "message": reply.text,
+                "type": kind,
+                "param": None,
+                "code": reply.code or None,
+            }
+        }
 
     def error_event(self, reply: Reply) -> str:
         return self._event(self.error(reply))
@@ -145,7 +167,12 @@ class OpenAIFormat:
         return f"data: {json.dumps(data, ensure_ascii=False)}\n\n"
 
     def _head(self, asked: Asked, number: int, kind: str) -> Json:
-        return {"id": f"chatcmpl-{number}", "object": kind, "created": 1_700_000_000, "model": asked.model}
+        return {
+            "id": f"chatcmpl-{number}",
+            "object": kind,
+            "created": 1_700_000_000,
+            "model": asked.model,
+        }
 
     def _call(self, reply: Reply, index: int) -> Json:
         call = reply.calls[index]
@@ -194,9 +221,14 @@ class AnthropicFormat:
                 elif kind == "text":
                     turns.append((role, block["text"]))
                 if kind in ("tool_use", "tool_result") and not body.get("tools"):
-                    raise BadRequest("Requests which include `tool_use` or `tool_result` blocks must define tools")
+                    raise BadRequest(
+                        "Requests which include `tool_use` or `tool_result` blocks must define "
+                        "tools"
+                    )
             if role == "user" and open_calls:
-                raise BadRequest("`tool_use` ids were found without `tool_result` blocks immediately after")
+                raise BadRequest(
+                    "`tool_use` ids were found without `tool_result` blocks immediately after"
+                )
         form = (body.get("output_config") or {}).get("format") or {}
         return Asked(
             format="anthropic",
@@ -218,7 +250,8 @@ class AnthropicFormat:
         }
 
     def stream(self, reply: Reply, asked: Asked, number: int) -> Iterator[tuple[str, bool]]:
-        # The first event has the usage of the request, and the one before the last that of the reply.
+        # The first event has the usage of the request, and the one before the
+        # last that of the reply.
         read, written = counted(reply, asked)
         usage: Json = {}
         usage_at_end: Json = {}
@@ -239,7 +272,10 @@ class AnthropicFormat:
         yield self._event("message_stop"), False
 
     def error(self, reply: Reply) -> Json:
-        return {"type": "error", "error": {"type": reply.code or "invalid_request_error", "message": reply.text}}
+        return {
+            "type": "error",
+            "error": {"type": reply.code or "invalid_request_error", "message": reply.text},
+        }
 
     def error_event(self, reply: Reply) -> str:
         return f"event: error\ndata: {json.dumps(self.error(reply))}\n\n"
@@ -266,7 +302,12 @@ class AnthropicFormat:
         if reply.text or reply.refusal:
             yield {"type": "text", "text": reply.text or reply.refusal}
         for index, call in enumerate(reply.calls, 1):
-            yield {"type": "tool_use", "id": call.id or f"toolu_{index}", "name": call.name, "input": call.arguments}
+            yield {
+                "type": "tool_use",
+                "id": call.id or f"toolu_{index}",
+                "name": call.name,
+                "input": call.arguments,
+            }
 
     def _streamed(self, block: Json, reply: Reply) -> tuple[Json, list[Json]]:
         """Return a block as it starts, and the deltas that fill it."""
@@ -281,7 +322,9 @@ class AnthropicFormat:
                 words = reply.words
             return {**block, "text": ""}, [{"type": "text_delta", "text": word} for word in words]
         pieces = cut(_written(block["input"]), reply.characters or 12)
-        return {**block, "input": {}}, [{"type": "input_json_delta", "partial_json": piece} for piece in pieces]
+        return {**block, "input": {}}, [
+            {"type": "input_json_delta", "partial_json": piece} for piece in pieces
+        ]
 
     def _stop(self, reply: Reply) -> str:
         if reply.refusal:

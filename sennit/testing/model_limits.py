@@ -1,4 +1,6 @@
-"""Limits of a model server in tests: how many calls a second it takes, or how many at once. What is more gets a 429."""
+"""Limits of a model server in tests: how many calls a second it takes, or how many at once.
+What is more gets a 429.
+"""
 
 import math
 import time
@@ -12,10 +14,11 @@ REFUSED = 429
 
 @dataclass
 class CallRate:
-    """Takes `per_second` calls a second, and bursts of `burst`: a token bucket. To be used as the reply of a rule.
+    """Takes `per_second` calls a second, and bursts of `burst`: a token bucket. To be used
+    as the reply of a rule.
 
-    Calls that it takes get `reply`. With `hint` a refusal says in whole seconds when to come back. `taken` and
-    `refused` count calls.
+    Calls that it takes get `reply`. With `hint` a refusal says in whole seconds when to come back.
+    `taken` and `refused` count calls.
     """
 
     reply: Reply
@@ -44,12 +47,16 @@ class CallRate:
         self.refused += 1
         seconds = math.ceil((1 - self._tokens) / self.per_second)
         headers = {"retry-after": str(seconds)} if self.hint else {}
-        return Reply("too many requests", status=REFUSED, code="rate_limit_exceeded", headers=headers)
+        return Reply(
+            "too many requests", status=REFUSED, code="rate_limit_exceeded", headers=headers
+        )
 
 
 @dataclass
 class CallsAtOnce:
-    """Takes `most` calls at once: `running` says how many the server has, with this one. Used as `CallRate` is."""
+    """Takes `most` calls at once: `running` says how many the server has, with this one.
+    Used as `CallRate` is.
+    """
 
     reply: Reply
     most: int

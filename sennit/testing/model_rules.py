@@ -1,4 +1,6 @@
-"""What the model server answers: rules over what it is asked, replies, and every fault a server can have."""
+"""What the model server answers: rules over what it is asked, replies, and every
+fault a server can have.
+"""
 
 import json
 import random
@@ -39,11 +41,12 @@ class Call:
 
 @dataclass(frozen=True)
 class Reply:
-    """One answer. `status` other than 200 is an error with `text` as its message and `code` as its type.
+    """One answer. `status` other than 200 is an error with `text` as its message
+    and `code` as its type.
 
-    Pace: seconds to the first token, tokens a second with 0 for all at once, and how the stream is cut into writes: by
-    event, into pieces of so many bytes, or at random from a seed. A token is a word, or 12 characters of arguments;
-    with `characters` it is so many characters of either.
+    Pace: seconds to the first token, tokens a second with 0 for all at once, and how the stream is
+    cut into writes: by event, into pieces of so many bytes, or at random from a seed. A token is a
+    word, or 12 characters of arguments; with `characters` it is so many characters of either.
     """
 
     text: str = ""
@@ -73,7 +76,9 @@ class Reply:
 
 @dataclass(frozen=True)
 class Asked:
-    """A request as both formats mean it; `turns` are (role, text) with each tool result as a turn of `tool`."""
+    """A request as both formats mean it; `turns` are (role, text) with each tool
+    result as a turn of `tool`.
+    """
 
     format: Literal["openai", "anthropic"]
     model: str
@@ -99,10 +104,11 @@ class Asked:
 
 @dataclass
 class Rule:
-    """Answers requests in whose text `match` is found, or for which it holds; `times` limits how often.
+    """Answers requests in whose text `match` is found, or for which it holds;
+    `times` limits how often.
 
-    `results` is how many tool results there must be, None for any number. Several replies are given in turn, the last
-    one from then on.
+    `results` is how many tool results there must be, None for any number. Several replies are given
+    in turn, the last one from then on.
     """
 
     match: str | Callable[[Asked], bool]
@@ -132,7 +138,11 @@ class Rule:
         return reply
 
 
-def rule(match: str | Callable[[Asked], bool], *replies: Reply | str | Callable[[Asked], Reply], **fields: Any) -> Rule:
+def rule(
+    match: str | Callable[[Asked], bool],
+    *replies: Reply | str | Callable[[Asked], Reply],
+    **fields: Any,
+) -> Rule:
     """Return a rule; a text is a reply with that text."""
     given: list[Reply | Callable[[Asked], Reply]] = []
     for reply in replies:
@@ -143,9 +153,11 @@ def rule(match: str | Callable[[Asked], bool], *replies: Reply | str | Callable[
 
 
 def load_rules(path: Path) -> list[Rule]:
-    """Return the rules of a JSON file: a list of `{match, times?, results?, replies: [{text, calls, ...}]}`.
+    """Return the rules of a JSON file: a list of `{match, times?, results?, replies:
+    [{text, calls, ...}]}`.
 
-    A reply has the fields of `Reply`; a call is `{name, arguments}`; a rule with one reply may hold its fields itself.
+    A reply has the fields of `Reply`; a call is `{name, arguments}`; a rule with one reply may
+    hold its fields itself.
     """
     return [_rule(entry) for entry in json.loads(path.read_text())]
 

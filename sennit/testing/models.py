@@ -25,7 +25,10 @@ from typing import Any
 from sennit.testing.model_formats import AnthropicFormat, BadRequest, Format, OpenAIFormat, counted
 from sennit.testing.model_rules import Asked, Reply, Rule, load_rules, paced, pieces, rule
 
-FORMATS: dict[str, Format] = {"/v1/chat/completions": OpenAIFormat(), "/v1/messages": AnthropicFormat()}
+FORMATS: dict[str, Format] = {
+    "/v1/chat/completions": OpenAIFormat(),
+    "/v1/messages": AnthropicFormat(),
+}
 HUGE = 50 * 1024 * 1024
 LORIS_SECONDS = 0.2
 
@@ -97,7 +100,10 @@ class ModelServer:
         self.streamed.append(0)
         if self.log is not None:
             with self.log.open("a") as log:
-                log.write(json.dumps({"format": asked.format, "stream": asked.stream, "text": asked.text}) + "\n")
+                log.write(
+                    json.dumps({"format": asked.format, "stream": asked.stream, "text": asked.text})
+                    + "\n"
+                )
         return len(self.asked) - 1
 
     def reply_to(self, asked: Asked) -> Reply:
@@ -105,13 +111,17 @@ class ModelServer:
         for each in self.rules:
             if each.takes(asked):
                 return paced(each.reply(asked), self.first_token, self.rate)
-        return paced(Reply(text=f"no rule for: {asked.turns[-1][1][:200]}"), self.first_token, self.rate)
+        return paced(
+            Reply(text=f"no rule for: {asked.turns[-1][1][:200]}"), self.first_token, self.rate
+        )
 
 
 class _Exchange:
     """One request and its answer."""
 
-    def __init__(self, server: ModelServer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(
+        self, server: ModelServer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         self._server = server
         self._reader = reader
         self._writer = writer
@@ -128,22 +138,29 @@ class _Exchange:
         self._server.paths.append(f"{method} {path}")
         path = path.partition("?")[0]
 
-        # An error has the form that the client reads; only Anthropic's clients send their key in a header of its own.
+        # An error has the form that the client reads; only Anthropic's clients send their key
+        # in a header of its own.
         usual_path = "/v1/messages" if "x-api-key" in headers else "/v1/chat/completions"
         wire = FORMATS.get(path, FORMATS[usual_path])
         key = headers.get("x-api-key") or headers.get("authorization", "").removeprefix("Bearer ")
         if self._server.key is not None and key != self._server.key:
-            refusal = Reply(text=f"Incorrect API key provided: {key}", status=401, code="authentication_error")
+            refusal = Reply(
+                text=f"Incorrect API key provided: {key}", status=401, code="authentication_error"
+            )
             return await self._status(wire.error(refusal), 401)
         if method == "GET" and path == "/v1/models":
-            models = [{"id": name, "object": "model", "type": "model"} for name in self._server.models]
+            models = [
+                {"id": name, "object": "model", "type": "model"} for name in self._server.models
+            ]
             return await self._status({"object": "list", "data": models, "has_more": False}, 200)
         if path not in FORMATS:
             return await self._status({"detail": "Not Found"}, 404)
         return await self._call(wire, json.loads(body), headers)
 
     async def _headers(self) -> dict[str, str]:
-        """Read the headers of a request, up to the empty line behind them; their names are in small letters."""
+        """Read the headers of a request, up to the empty line behind them; their
+        names are in small letters.
+        """
         headers: dict[str, str] = {}
         while True:
             line = await self._reader.readline()
@@ -170,7 +187,9 @@ class _Exchange:
             if name in asked.body:
                 return await self._status(wire.error(Reply(text=self._server.refuse[name])), 400)
         if asked.model not in self._server.models:
-            refusal = Reply(text=f"The model `{asked.model}` does not exist", code="not_found_error")
+            refusal = Reply(
+                text=f"The model `{asked.model}` does not exist", code="not_found_error"
+            )
             return await self._status(wire.error(refusal), 404)
         reply = self._server.reply_to(asked)
         if reply.body is not None:
@@ -187,15 +206,21 @@ class _Exchange:
             return await self._status(wire.whole(reply, asked, number), 200)
         return await self._stream(wire, reply, list(wire.stream(reply, asked, number)), place)
 
-    async def _stream(self, wire: Format, reply: Reply, events: list[tuple[str, bool]], place: int) -> bool:
+    async def _stream(
+        self, wire: Format, reply: Reply, events: list[tuple[str, bool]], place: int
+    ) -> bool:
         if reply.fault == "html":
-            return await self._send(200, b"<html><title>Sign in</title></html>", {"content-type": "text/html"})
+            return await self._send(
+                200, b"<html><title>Sign in</title></html>", {"content-type": "text/html"}
+            )
         if reply.fault == "wrong type":
             event, _ = events[0]
             return await self._send(200, event.encode(), {"content-type": "text/plain"})
         head = self._head(200, {"content-type": "text/event-stream", "connection": "close"})
         if reply.fault == "bomb":
-            head = self._head(200, {"content-type": "text/event-stream", "content-encoding": "gzip"})
+            head = self._head(
+                200, {"content-type": "text/event-stream", "content-encoding": "gzip"}
+            )
         if reply.fault == "slow head":
             return await self._slowly(head)
         self._writer.write(head)
@@ -204,7 +229,9 @@ class _Exchange:
         await asyncio.sleep(reply.first_token)
         return await self._events(wire, reply, events, place)
 
-    async def _events(self, wire: Format, reply: Reply, events: list[tuple[str, bool]], place: int) -> bool:
+    async def _events(
+        self, wire: Format, reply: Reply, events: list[tuple[str, bool]], place: int
+    ) -> bool:
         """Write the events of a stream, with the fault of the reply in their midst."""
         half = len(events) // 2
         clock = asyncio.get_running_loop().time
@@ -212,7 +239,9 @@ class _Exchange:
         for number, (event, is_token) in enumerate(events):
             if reply.fault and number == half and await self._fault(reply.fault, wire):
                 return False
-            if reply.fault == "no end" and event.startswith(("data: [DONE]", "event: message_stop")):
+            if reply.fault == "no end" and event.startswith(
+                ("data: [DONE]", "event: message_stop")
+            ):
                 await self._reader.read()
                 return False
             await self._write_event(event, reply, number)
@@ -239,14 +268,20 @@ class _Exchange:
             await self._reader.read()
         elif fault == "reset":
             linger = struct.pack("ii", 1, 0)
-            self._writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+            self._writer.get_extra_info("socket").setsockopt(
+                socket.SOL_SOCKET, socket.SO_LINGER, linger
+            )
             self._writer.transport.abort()
         elif fault == "error event":
-            event = wire.error_event(Reply(text="the engine is overloaded", code="overloaded_error"))
+            event = wire.error_event(
+                Reply(text="the engine is overloaded", code="overloaded_error")
+            )
             self._writer.write(event.encode())
             await self._writer.drain()
         elif fault in ("not utf-8", "not json", "odd json"):
-            data = {"not utf-8": b'"\xff\xfe"', "not json": b"{oops", "odd json": b'["a", 1]'}[fault]
+            data = {"not utf-8": b'"\xff\xfe"', "not json": b"{oops", "odd json": b'["a", 1]'}[
+                fault
+            ]
             self._writer.write(b"data: " + data + b"\n\n")
             await self._writer.drain()
             return False
@@ -318,12 +353,16 @@ async def _forever(rules: Iterable[Rule], **fields: Any) -> None:
 
 def main() -> None:
     """Serve until interrupted; the first line on stdout says where."""
-    parser = argparse.ArgumentParser(prog="sennit.testing.models", description="A model server for tests.")
+    parser = argparse.ArgumentParser(
+        prog="sennit.testing.models", description="A model server for tests."
+    )
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--rules", type=Path, help="a JSON file of rules")
     parser.add_argument("--model", action="append", help="a model it has; may be repeated")
     parser.add_argument("--first-token", type=float, default=0.0, help="seconds to the first token")
-    parser.add_argument("--rate", type=float, default=0.0, help="tokens a second, 0 for all at once")
+    parser.add_argument(
+        "--rate", type=float, default=0.0, help="tokens a second, 0 for all at once"
+    )
     parser.add_argument("--key", help="the only key it takes")
     parser.add_argument("--log", type=Path, help="a file that gets every request as a line of JSON")
     options = vars(parser.parse_args())

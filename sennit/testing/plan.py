@@ -1,4 +1,6 @@
-"""Runs a plan in a unit test: the checks, the scheduler and the binding of a run, without server and waiting."""
+"""Runs a plan in a unit test: the checks, the scheduler and the binding of a run,
+without server and waiting.
+"""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -54,20 +56,25 @@ def run_plan(
     on_failure: OnFailure | None = None,
     inputs: Mapping[str, Any] | None = None,
 ) -> RunReport:
-    """Return the report of a plan that runs with fakes, in virtual time: waits, timeouts, deadlines and pauses between
-    attempts are exact, and take no time.
+    """Return the report of a plan that runs with fakes, in virtual time: waits, timeouts, deadlines
+    and pauses between attempts are exact, and take no time.
 
-    `tools` are modules with tools of your own: their fakes get what the schemas allow, and their effects count.
-    Built-in tools that neither read nor write run themselves. Raises InvalidPlan with every problem of the plan, and
-    WrongFake for a fake that is missing, or has returned what a schema does not allow.
+    `tools` are modules with tools of your own: their fakes get what the schemas allow, and their
+    effects count. Built-in tools that neither read nor write run themselves. Raises InvalidPlan
+    with every problem of the plan, and WrongFake for a fake that is missing, or has returned what a
+    schema does not allow.
     """
-    request = RunRequest(plan=_with_time(plan), inputs=dict(inputs or {}), approval=approval, on_failure=on_failure)
+    request = RunRequest(
+        plan=_with_time(plan), inputs=dict(inputs or {}), approval=approval, on_failure=on_failure
+    )
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         return runner.run(_played(request, fakes, tools))
 
 
 def _with_time(plan: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a plan whose programs have a day: here, one is a single node, and not a node for each step and call."""
+    """Return a plan whose programs have a day: here, one is a single node, and not a node
+    for each step and call.
+    """
     nodes = plan.get("nodes")
     if not isinstance(nodes, Sequence):
         return dict(plan)
@@ -79,7 +86,9 @@ def _with_time(plan: Mapping[str, Any]) -> dict[str, Any]:
     return {**plan, "nodes": patient}
 
 
-async def _played(request: RunRequest, fakes: Mapping[str, Fake], modules: Sequence[str]) -> RunReport:
+async def _played(
+    request: RunRequest, fakes: Mapping[str, Fake], modules: Sequence[str]
+) -> RunReport:
     loop = cast("VirtualLoop", asyncio.get_running_loop())
     with TemporaryDirectory(prefix="sennit-test-") as folder, loop.work():
         # What a worker has, with a store of its own.

@@ -1,4 +1,6 @@
-"""Plays a run: what the scheduler decides is done in this process, by a clock on which waiting takes no time."""
+"""Plays a run: what the scheduler decides is done in this process, by a clock on which
+waiting takes no time.
+"""
 
 import asyncio
 from collections.abc import Coroutine, Mapping
@@ -47,7 +49,12 @@ class Play:
     """One run of a checked plan. `replies` has what each unit came to."""
 
     def __init__(
-        self, loop: VirtualLoop, state: RunState, runner: NodeRunner, plan: str, fakes: Mapping[str, Fake]
+        self,
+        loop: VirtualLoop,
+        state: RunState,
+        runner: NodeRunner,
+        plan: str,
+        fakes: Mapping[str, Fake],
     ) -> None:
         self._loop = loop
         self._state = state
@@ -93,7 +100,9 @@ class Play:
         for flight in ended:
             keys = self._flights.pop(flight)
             if flight.cancelled():
-                ends: Ends = [(unit, generation, failed_outcome(None), None) for unit, generation in keys]
+                ends: Ends = [
+                    (unit, generation, failed_outcome(None), None) for unit, generation in keys
+                ]
             else:
                 ends = flight.result()
             for unit, generation, outcome, _ in ends:
@@ -137,7 +146,9 @@ class Play:
 
     async def _look_up(self, call: NodeCall, key: tuple[int, int]) -> Ends:
         with self._loop.work():
-            reply = await self._runner.run(call, call.nodes[0], {}, run_prefix=PREFIX, attempts=Attempts(1, 0))
+            reply = await self._runner.run(
+                call, call.nodes[0], {}, run_prefix=PREFIX, attempts=Attempts(1, 0)
+            )
         return [(*key, looked_up(outcome_of(reply)), reply)]
 
     async def _run(self, call: NodeCall, keys: list[tuple[int, int]]) -> Ends:
@@ -155,7 +166,10 @@ class Play:
             except Exception as error:  # noqa: BLE001  as an activity fails
                 failed = failure(error, attempt=attempt, final=attempt >= spec.attempts)
             else:
-                return [(*key, outcome_of(reply), reply) for key, reply in zip(keys, replies, strict=True)]
+                return [
+                    (*key, outcome_of(reply), reply)
+                    for key, reply in zip(keys, replies, strict=True)
+                ]
             if failed.non_retryable:
                 return [(unit, generation, failed_outcome(failed), None)]
             backoff = failed.next_retry_delay or pause_after(attempt)
@@ -166,14 +180,18 @@ class Play:
             return (await self._group(call)).nodes
         if isinstance(call, AgentNodeCall):
             call = await self._with_answer(call)
-        run = self._runner.run(call, call.nodes[0], call.refs, run_prefix=PREFIX, attempts=Attempts(attempt, 0))
+        run = self._runner.run(
+            call, call.nodes[0], call.refs, run_prefix=PREFIX, attempts=Attempts(attempt, 0)
+        )
         return (await run,)
 
     async def _with_answer(self, call: AgentNodeCall) -> NodeCall:
         """Have the fake `agent` answer the goal of a sub-agent."""
         asked = await self._runner.subagent_request(PREFIX, call)
         fake = fake_of("agent", self._fakes)
-        answer = await self._loop.in_its_time(fake, asked.request["goal"], node=parse_unit(call.nodes[0]).path)
+        answer = await self._loop.in_its_time(
+            fake, asked.request["goal"], node=parse_unit(call.nodes[0]).path
+        )
         return call.model_copy(update={"report": {"status": "done", "answer": answer}})
 
     async def _group(self, call: NodeCall) -> GroupReply:
@@ -187,7 +205,9 @@ class Play:
                 name = checked.name_at(index)
                 if name in refs:
                     read[name] = refs[name]
-            return await self._runner.run(call, path, read, run_prefix=PREFIX, attempts=Attempts(1, 0))
+            return await self._runner.run(
+                call, path, read, run_prefix=PREFIX, attempts=Attempts(1, 0)
+            )
 
         group = GroupRun(checked, call.nodes, call.refs, run_one)
         await group.run(lambda digest: library.value(PREFIX, digest), checked.wanted)
@@ -247,5 +267,7 @@ class Play:
             "finish": StopRequested("partial"),
         }
         if word is not None and word not in events:
-            raise WrongFake(f"the fake of `repair` returned {word!r}: not retry, skip, finish or None")
+            raise WrongFake(
+                f"the fake of `repair` returned {word!r}: not retry, skip, finish or None"
+            )
         return events.get(word)

@@ -1,4 +1,6 @@
-"""Runs a program in a unit test: the interpreter and the words of a run, without server and store."""
+"""Runs a program in a unit test: the interpreter and the words of a run,
+without server and store.
+"""
 
 import asyncio
 import builtins
@@ -14,7 +16,16 @@ from typing import Any
 from sennit.activities.programs.interpreter import Interpreter
 from sennit.activities.programs.material import CallLimits
 from sennit.activities.programs.session import Counts, Session
-from sennit.activities.programs.values import Call, Ended, Ref, ScriptError, Sleep, mapped, packed, unpacked
+from sennit.activities.programs.values import (
+    Call,
+    Ended,
+    Ref,
+    ScriptError,
+    Sleep,
+    mapped,
+    packed,
+    unpacked,
+)
 from sennit.activities.programs.words import Surroundings, Words
 from sennit.activities.storage.artifacts import decode, digest_of, encode
 from sennit.activities.toolbox.read_output import PART, PartArguments, read_part
@@ -47,7 +58,9 @@ class Large:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What the fake of a model or an agent returns, with what the call has used: the budgets of tasks count that."""
+    """What the fake of a model or an agent returns, with what the call has used: the
+    budgets of tasks count that.
+    """
 
     value: Any
     tokens: int = 0
@@ -56,7 +69,9 @@ class Spent:
 
 @dataclass(frozen=True, slots=True)
 class TaskSlice:
-    """The budget of a task, or of a model call, at a call site, and the id of the task `around` it that has one."""
+    """The budget of a task, or of a model call, at a call site, and the id of the task
+    `around` it that has one.
+    """
 
     call_site: str
     budget: Budget
@@ -85,7 +100,9 @@ def fake_of(name: str, fakes: Mapping[str, Fake], who: str = "the plan") -> Fake
     return fake
 
 
-def checked_value(value: Any, schema: dict[str, Any] | None, whose: str, which: str = "its schema") -> None:
+def checked_value(
+    value: Any, schema: dict[str, Any] | None, whose: str, which: str = "its schema"
+) -> None:
     """Raise WrongFake for a value that a schema does not allow."""
     if schema is None:
         return
@@ -96,10 +113,11 @@ def checked_value(value: Any, schema: dict[str, Any] | None, whose: str, which: 
 
 
 def run(script: str | Path, fakes: Mapping[str, Fake], /, **inputs: Any) -> Any:
-    """Return what `main(**inputs)` of a script returns; raises what it raises, with the lines of the script as a note.
+    """Return what `main(**inputs)` of a script returns; raises what it raises, with the lines
+    of the script as a note.
 
-    `script` is its text, or the Path of its file, beside which are the modules that it imports. Raises InvalidPlan with
-    every problem of the script, and WrongFake.
+    `script` is its text, or the Path of its file, beside which are the modules that it imports.
+    Raises InvalidPlan with every problem of the script, and WrongFake.
     """
     text = _with_modules(script)
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
@@ -135,7 +153,9 @@ async def run_async(text: str, fakes: Mapping[str, Fake], /, **inputs: Any) -> A
             tools[name] = _entry(name, fakes.get(name))
     interpreter = _interpreter()
     around = Surroundings(text, tools, PROVIDERS, classes=partial(interpreter.classes, text))
-    session = Session(script=digest_of(text.encode()), function="main", arguments=packed(inputs), key="main")
+    session = Session(
+        script=digest_of(text.encode()), function="main", arguments=packed(inputs), key="main"
+    )
     with working():
         program = _Program(interpreter, around, fakes)
         result = await program.run(session, "main")
@@ -145,8 +165,8 @@ async def run_async(text: str, fakes: Mapping[str, Fake], /, **inputs: Any) -> A
 
 
 def _raised(failure: ScriptError) -> Exception:
-    """Return what a script has raised, with the lines of the script as a note. An exception that is not one of Python's
-    own is a RuntimeError that names it.
+    """Return what a script has raised, with the lines of the script as a note. An exception that is
+    not one of Python's own is a RuntimeError that names it.
     """
     error: Exception = RuntimeError(f"{failure.type}: {failure.message}")
     kind = getattr(builtins, failure.type, None)
@@ -158,7 +178,9 @@ def _raised(failure: ScriptError) -> Exception:
 
 @cache
 def _interpreter() -> Interpreter:
-    """Return the interpreter of this process: its first script waits a second for all of Python that scripts use."""
+    """Return the interpreter of this process: its first script waits a second for all of
+    Python that scripts use.
+    """
     return Interpreter(trusts_scripts=True)
 
 
@@ -181,9 +203,13 @@ def _now(loop: asyncio.AbstractEventLoop) -> datetime:
 
 
 class _Program:
-    """One run of a program. Each of its nodes is a task of asyncio that ends with how the call ended."""
+    """One run of a program. Each of its nodes is a task of asyncio that ends
+    with how the call ended.
+    """
 
-    def __init__(self, interpreter: Interpreter, around: Surroundings, fakes: Mapping[str, Fake]) -> None:
+    def __init__(
+        self, interpreter: Interpreter, around: Surroundings, fakes: Mapping[str, Fake]
+    ) -> None:
         self._interpreter = interpreter
         self._around = around
         self._fakes = fakes
@@ -196,7 +222,9 @@ class _Program:
         """Set when a call has ended that spends from a slice; then there is another one."""
 
     async def run(self, session: Session, name: str) -> Any:
-        """Return what a session returns, or the ScriptError that it ends with. Its open calls are cancelled then."""
+        """Return what a session returns, or the ScriptError that it ends with. Its open
+        calls are cancelled then.
+        """
         session.begin(name)
         words = Words(session, Counts(session, []), self._around)
 
@@ -235,7 +263,9 @@ class _Program:
                     node = words.nodes[number]
                     limits = words.limits.get(node.id, {})
                     budgets = self._budgets_of(node.id, words)
-                    self._nodes[node.id] = asyncio.create_task(self._end_of(node, calls[number], limits, budgets))
+                    self._nodes[node.id] = asyncio.create_task(
+                        self._end_of(node, calls[number], limits, budgets)
+                    )
                 ended = await self._ended(session)
                 self._tell_left()
                 advance = await self._interpreter.resume(advance.snapshot, ended, answer)
@@ -248,7 +278,9 @@ class _Program:
         return advance.error or advance.value
 
     async def _ended(self, session: Session) -> dict[int, Ended]:
-        """Return how calls of a session ended, in the order in which they did, as soon as one has."""
+        """Return how calls of a session ended, in the order in which they
+        did, as soon as one has.
+        """
         waits = {number: self._nodes[call.node] for number, call in session.open.items()}
         with resting():
             await asyncio.wait(waits.values(), return_when=asyncio.FIRST_COMPLETED)
@@ -287,9 +319,11 @@ class _Program:
             holder = self._slices[holder].around
         return found
 
-    async def _end_of(self, node: Node, call: Call, limits: dict[str, int], budgets: Sequence[TaskSlice] = ()) -> Ended:
-        """Return how a node ended, and when. `limits` are in milliseconds: how long it may take (`expires`), or when a
-        sleep is over (`deadline`). It spends from these `budgets`.
+    async def _end_of(
+        self, node: Node, call: Call, limits: dict[str, int], budgets: Sequence[TaskSlice] = ()
+    ) -> Ended:
+        """Return how a node ended, and when. `limits` are in milliseconds: how long it may take
+        (`expires`), or when a sleep is over (`deadline`). It spends from these `budgets`.
         """
         loop = asyncio.get_running_loop()
         seconds = None
@@ -310,8 +344,8 @@ class _Program:
         return replace(end, at=round(seconds_now * 1000))
 
     async def _within_budgets(self, node: Node, call: Call, budgets: Sequence[TaskSlice]) -> Ended:
-        """Return what a fake returns, within what the tasks of its call may spend. As in a run, a call waits while
-        those that run may still leave it room, and fails once a budget is spent.
+        """Return what a fake returns, within what the tasks of its call may spend. As in a run, a
+        call waits while those that run may still leave it room, and fails once a budget is spent.
         """
         if not budgets or not isinstance(node, LlmNode | AgentNode):
             return await self._faked(node, call)
@@ -340,7 +374,9 @@ class _Program:
             self._call_ended = asyncio.Event()
 
     async def _faked(self, node: Node, call: Call) -> Ended:
-        """Return what the fake of a call returns, or how its last attempt failed. Raises WrongFake."""
+        """Return what the fake of a call returns, or how its last attempt
+        failed. Raises WrongFake.
+        """
         if isinstance(node, ToolNode) and node.tool == PART["name"]:
             return self._read_part(node, call)
         fake = self._fake(call.function, call)
@@ -369,7 +405,9 @@ class _Program:
             schema = node.output_schema
         elif isinstance(node, GateNode):
             schema = node.answer_schema
-        checked_value(value, schema, f"the fake of `{call.function}`", f"the schema on line {call.line}")
+        checked_value(
+            value, schema, f"the fake of `{call.function}`", f"the schema on line {call.line}"
+        )
         return Ended(value)
 
     async def _called(self, fake: Fake, call: Call) -> Any:

@@ -32,8 +32,8 @@ _RUN_PHASES = ("preparing", "planning", "concluding")
 
 
 async def activity_details(client: Client, view: RunView) -> RunView:
-    """Return the view with attempts, time and progress of running nodes, and how the run's own activities get on;
-    unchanged if the server does not say.
+    """Return the view with attempts, time and progress of running nodes, and how the run's own
+    activities get on; unchanged if the server does not say.
     """
     runs_nodes = any(node.status == "running" for node in view.nodes)
     if view.phase not in _RUN_PHASES and not runs_nodes:
@@ -42,7 +42,8 @@ async def activity_details(client: Client, view: RunView) -> RunView:
         found = await _describe(client, view.id)
     except RPCError:
         return view
-    # A replaced plan's activities may still be ending: the newest of a node's activities comes last and counts.
+    # A replaced plan's activities may still be ending: the newest of a node's activities
+    # comes last and counts.
     pending = {ident.node: item for ident, item in _of_nodes(found)}
     nodes = tuple(_with_activity(node, pending) for node in view.nodes)
     parts: list[str] = []
@@ -54,7 +55,9 @@ async def activity_details(client: Client, view: RunView) -> RunView:
     return view.model_copy(update={"nodes": nodes, "progress": "; ".join(parts)})
 
 
-def _of_nodes(found: DescribeWorkflowExecutionResponse) -> list[tuple[ActivityId, PendingActivityInfo]]:
+def _of_nodes(
+    found: DescribeWorkflowExecutionResponse,
+) -> list[tuple[ActivityId, PendingActivityInfo]]:
     """Return the activities of nodes under way, the newest of each last."""
     known: list[tuple[ActivityId, PendingActivityInfo]] = []
     for item in found.pending_activities:
@@ -66,7 +69,9 @@ def _of_nodes(found: DescribeWorkflowExecutionResponse) -> list[tuple[ActivityId
 
 
 def _with_activity(node: NodeView, pending: dict[str, PendingActivityInfo]) -> NodeView:
-    """Return the node with how its activity gets on; of one that shares it, whether it is done, as last reported."""
+    """Return the node with how its activity gets on; of one that shares it, whether it is
+    done, as last reported.
+    """
     if node.seat is None:
         if node.id not in pending:
             return node
@@ -107,7 +112,9 @@ def _age(item: PendingActivityInfo) -> float:
 
 
 def _progress(item: PendingActivityInfo, age: float) -> str:
-    """Return how an activity gets on: paused, retried and why, what it reports itself, or not taken by a worker."""
+    """Return how an activity gets on: paused, retried and why, what it reports itself, or
+    not taken by a worker.
+    """
     if item.paused:
         return "paused in Temporal"
     if item.attempt > 1 and item.HasField("last_failure"):
@@ -115,7 +122,10 @@ def _progress(item: PendingActivityInfo, age: float) -> str:
         most = ""
         if 0 < item.maximum_attempts <= REFUSALS:
             most = f" of {item.maximum_attempts}"
-        if item.last_failure.timeout_failure_info.timeout_type == TimeoutType.TIMEOUT_TYPE_HEARTBEAT:
+        if (
+            item.last_failure.timeout_failure_info.timeout_type
+            == TimeoutType.TIMEOUT_TYPE_HEARTBEAT
+        ):
             return f"{LOST}: attempt {item.attempt}{most}"
         return f"attempt {item.attempt}{most} after {_reason(item.last_failure)}"
     if item.state == PendingActivityState.PENDING_ACTIVITY_STATE_SCHEDULED and age > USUAL_START:
@@ -124,7 +134,9 @@ def _progress(item: PendingActivityInfo, age: float) -> str:
 
 
 def _heartbeat(item: PendingActivityInfo) -> str:
-    """Return what an activity last reported of itself, "" if it reported nothing that is for people."""
+    """Return what an activity last reported of itself, "" if it reported
+    nothing that is for people.
+    """
     try:
         progress = json.loads(item.heartbeat_details.payloads[0].data)
     except (IndexError, ValueError):
@@ -144,8 +156,8 @@ def _reason(failure: Failure) -> str:
 
 
 async def live_details(client: Client, run: str) -> list[RunEvent]:
-    """Return of each activity under way that its last worker was lost, and how far it is in this attempt, as events
-    without a number; nothing if the server does not say.
+    """Return of each activity under way that its last worker was lost, and how far it is in this
+    attempt, as events without a number; nothing if the server does not say.
     """
     try:
         found = await _describe(client, run)
@@ -158,26 +170,46 @@ async def live_details(client: Client, run: str) -> list[RunEvent]:
         changes: list[tuple[EventKind, str]] = []
         if is_lost:
             changes.append(("lost_worker", f"its worker was lost; attempt {item.attempt} follows"))
-        if not is_lost or item.last_heartbeat_time.ToNanoseconds() > item.last_started_time.ToNanoseconds():
-            changes.append(("progress", _heartbeat(item)))  # not what the lost attempt reported last
+        if (
+            not is_lost
+            or item.last_heartbeat_time.ToNanoseconds() > item.last_started_time.ToNanoseconds()
+        ):
+            # Not what the lost attempt reported last.
+            changes.append(("progress", _heartbeat(item)))
         for kind, text in changes:
             if text:
                 at, generation = time.time(), ident.generation
-                events.append(RunEvent(number=0, at=at, kind=kind, node=ident.node, generation=generation, text=text))
+                events.append(
+                    RunEvent(
+                        number=0,
+                        at=at,
+                        kind=kind,
+                        node=ident.node,
+                        generation=generation,
+                        text=text,
+                    )
+                )
     return events
 
 
 async def why_silent(client: Client, run: str) -> str | None:
-    """Return why a run does not answer, if the server can tell: its tasks fail, or nobody serves its queue."""
+    """Return why a run does not answer, if the server can tell: its tasks fail, or
+    nobody serves its queue.
+    """
     try:
         found = await _describe(client, run)
         if found.pending_workflow_task.attempt > 1:
             failure = await _last_task_failure(client, found.workflow_execution_info.execution)
             if failure:
-                return f"the run cannot go on: its code fails on its worker, which tries again: {failure}"
+                return (
+                    "the run cannot go on: its code fails on its worker, which tries again: "
+                    f"{failure}"
+                )
         queue = TaskQueue(name=found.execution_config.task_queue.name)
         request = DescribeTaskQueueRequest(
-            namespace=client.namespace, task_queue=queue, task_queue_type=TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW
+            namespace=client.namespace,
+            task_queue=queue,
+            task_queue_type=TaskQueueType.TASK_QUEUE_TYPE_WORKFLOW,
         )
         served = await client.workflow_service.describe_task_queue(request)
     except RPCError:

@@ -1,4 +1,6 @@
-"""Who has decided what in a run, as the run itself has recorded it: people, and rules of the operator."""
+"""Who has decided what in a run, as the run itself has recorded it: people, and
+rules of the operator.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,10 +15,10 @@ from sennit.workflows.messages.views import RunEvent, RunView
 
 @dataclass(frozen=True, slots=True)
 class AuditLine:
-    """One decision. `at` is a Unix time, `node` a path from the run that was asked about, and `update` what was
-    decided: an update's name. It was `by` a person, as their client has named them, or by the operator's `rule`.
-    `digest` is that of the write which they were shown; `text` is the reason, or the values that a rule has let
-    through.
+    """One decision. `at` is a Unix time, `node` a path from the run that was asked about, and
+    `update` what was decided: an update's name. It was `by` a person, as their client has named
+    them, or by the operator's `rule`. `digest` is that of the write which they were shown; `text`
+    is the reason, or the values that a rule has let through.
     """
 
     at: float
@@ -29,7 +31,8 @@ class AuditLine:
 
 
 async def audit(sennit: Sennit, name: str) -> tuple[list[AuditLine], list[str]]:
-    """Return all decisions of a run and its sub-agents in their order, and which sub-agents do not tell theirs.
+    """Return all decisions of a run and its sub-agents in their order, and which
+    sub-agents do not tell theirs.
 
     Raises RunNotFound, NoAnswer if no worker answers for the run itself, or another SennitError.
     """
@@ -50,7 +53,9 @@ async def audit(sennit: Sennit, name: str) -> tuple[list[AuditLine], list[str]]:
 
 
 def _agents(view: RunView, run: str, prefix: str) -> Iterator[tuple[str, str, str]]:
-    """Yield the sub-agents that a run has started: the run, the node, and its path from the run that was asked."""
+    """Yield the sub-agents that a run has started: the run, the node, and its path from
+    the run that was asked.
+    """
     for node in view.nodes:
         if node.kind == "agent" and node.attempts and not node.taken_over:
             yield run, node.id, f"{prefix}{node.id}"

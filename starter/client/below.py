@@ -1,4 +1,6 @@
-"""Where a node lies whose path goes down into sub-agents: `sub.n1` is a node of the run that `sub` has started."""
+"""Where a node lies whose path goes down into sub-agents: `sub.n1` is a node of the run
+that `sub` has started.
+"""
 
 from datetime import timedelta
 from typing import Any
@@ -16,9 +18,9 @@ QUERY_TIMEOUT = timedelta(seconds=10)
 async def place_below(client: Client, run: str, path: str) -> tuple[str, str]:
     """Return the run that a node lies in, and what that run calls it.
 
-    `sub.n1` lies in the sub-agent in its present generation, `sub~1.n1` and `sub~2.n1` in that one. `m[17].page` is
-    a part of an item if the map has such a part, and else a node of the item's own run. Raises Refused if there is no
-    such sub-agent, NoAnswer, or what `error_of` gives.
+    `sub.n1` lies in the sub-agent in its present generation, `sub~1.n1` and `sub~2.n1` in that one.
+    `m[17].page` is a part of an item if the map has such a part, and else a node of the item's own
+    run. Raises Refused if there is no such sub-agent, NoAnswer, or what `error_of` gives.
     """
     first, *names = path.split(".")
     node = first
@@ -52,9 +54,13 @@ async def subagent_of(client: Client, run: str, node: str) -> str:
 async def _asked(client: Client, run: str, node: str) -> dict[str, Any]:
     """Return what a run says of its node; it has a `problem` if there is none."""
     try:
-        found = await client.get_workflow_handle(run).query("node", {"node": node}, rpc_timeout=QUERY_TIMEOUT)
+        found = await client.get_workflow_handle(run).query(
+            "node", {"node": node}, rpc_timeout=QUERY_TIMEOUT
+        )
     except WorkflowQueryFailedError as failure:
-        raise NoAnswer(f"{run} does not show its node {format_name(node)}: {one_line(failure.message, 300)}") from None
+        raise NoAnswer(
+            f"{run} does not show its node {format_name(node)}: {one_line(failure.message, 300)}"
+        ) from None
     except RPCError as error:
         if error.status is RPCStatusCode.NOT_FOUND:
             raise Refused(f"there is no run {run}") from None

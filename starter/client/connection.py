@@ -1,7 +1,7 @@
 """Which Temporal server a command talks to, and how it gets there.
 
-`--address`, TEMPORAL_* variables and the profile file name one, as for the `temporal` command. Only without any of
-them is it the local stack, which is joined or started.
+`--address`, TEMPORAL_* variables and the profile file name one, as for the `temporal` command. Only
+without any of them is it the local stack, which is joined or started.
 """
 
 import atexit
@@ -24,7 +24,12 @@ from temporalio.runtime import Runtime, TelemetryConfig
 from sennit.private_interfaces import is_foreign
 from sennit.starter.client.errors import Refused, ServerUnreachable
 from sennit.starter.limits import MAX_SECONDS_AT_EXIT
-from sennit.workflows.messages.converter import DATA_CONVERTER, cause_of, connect, connection_settings
+from sennit.workflows.messages.converter import (
+    DATA_CONVERTER,
+    cause_of,
+    connect,
+    connection_settings,
+)
 
 LEAST_SECONDS_AT_EXIT = 0.02
 CLOUD_HOSTS = (".tmprl.cloud", ".api.temporal.io")
@@ -33,7 +38,8 @@ CLOUD_UI = "https://cloud.temporal.io"
 
 @dataclass(frozen=True, slots=True)
 class TemporalServer:
-    """A server to talk to. `ui` is its web UI, if known; `stopped` returns whether it was run from here and is stopped.
+    """A server to talk to. `ui` is its web UI, if known; `stopped` returns whether it was run
+    from here and is stopped.
 
     `is_local` says that its workers see the files of this machine.
     """
@@ -64,8 +70,12 @@ class TemporalServer:
         return f"{self.ui.rstrip('/')}/namespaces/{quote(self.namespace, '')}/workflows{path}"
 
 
-def configured_server(address: str | None = None, namespace: str | None = None) -> TemporalServer | None:
-    """Return the server that flags, TEMPORAL_* variables or the profile name, or None. Raises Refused."""
+def configured_server(
+    address: str | None = None, namespace: str | None = None
+) -> TemporalServer | None:
+    """Return the server that flags, TEMPORAL_* variables or the profile name,
+    or None. Raises Refused.
+    """
     try:
         config = connection_settings()
     except ValueError as error:
@@ -99,7 +109,10 @@ def _server(config: ClientConnectConfig) -> TemporalServer:
 
 
 def local_server(
-    address: str, ui: str | None, namespace: str | None = None, stopped: Callable[[], bool] = lambda: False
+    address: str,
+    ui: str | None,
+    namespace: str | None = None,
+    stopped: Callable[[], bool] = lambda: False,
 ) -> TemporalServer:
     """Return the server of a stack that this machine runs for us."""
     config = ClientConnectConfig(target_host=address, namespace=namespace or "default")
@@ -115,18 +128,21 @@ def _ui(known: str | None) -> str | None:
 
 
 async def connect_client(server: TemporalServer, identity: str = "") -> Client:
-    """Return a client, which histories name by its identity: by default the person whose process this is. Raises
-    ServerUnreachable with address and cause, after at most 10 s.
+    """Return a client, which histories name by its identity: by default the person whose process
+    this is. Raises ServerUnreachable with address and cause, after at most 10 s.
     """
     try:
         return await connect(config=server.config, identity=identity or person())
     except (RuntimeError, TimeoutError, ValueError) as error:
-        raise ServerUnreachable(f"no Temporal server at {server.address}: {cause_of(error)}") from None
+        raise ServerUnreachable(
+            f"no Temporal server at {server.address}: {cause_of(error)}"
+        ) from None
 
 
 def speaking_sennit(client: Client) -> Client:
-    """Return a client of the same connection that writes payloads as Sennit's workers read them. Its codec,
-    interceptors and everything else stay. The process ends only when the SDK's threads have left Python.
+    """Return a client of the same connection that writes payloads as Sennit's workers read them.
+    Its codec, interceptors and everything else stay. The process ends only when the SDK's
+    threads have left Python.
     """
     _wait_at_exit()
     converter = replace(
@@ -135,7 +151,8 @@ def speaking_sennit(client: Client) -> Client:
         failure_converter_class=DATA_CONVERTER.failure_converter_class,
     )
     config = client.config()
-    config["data_converter"], config["plugins"] = converter, []  # plugins have already had their say
+    # Plugins have already had their say.
+    config["data_converter"], config["plugins"] = converter, []
     return Client(**config)
 
 
@@ -147,8 +164,9 @@ def _wait_at_exit() -> None:
 def _wait_for_sdk_threads() -> None:
     """Return when no thread of the SDK's core runs Python code, or after a second.
 
-    Such a thread hands over a result, and gives way while it wakes the event loop. If the interpreter ends meanwhile,
-    Python ends the thread inside of Rust, and that aborts the process (exit code 134).
+    Such a thread hands over a result, and gives way while it wakes the event loop. If the
+    interpreter ends meanwhile, Python ends the thread inside of Rust, and that aborts the
+    process (exit code 134).
     """
     until = time.monotonic() + MAX_SECONDS_AT_EXIT
     time.sleep(LEAST_SECONDS_AT_EXIT)  # for those that are just about to begin
@@ -170,7 +188,9 @@ def person() -> str:
 
 def silence_sdk_log() -> None:
     """Keep the SDK's own log off standard error, where a command draws."""
-    Runtime.set_default(Runtime(telemetry=TelemetryConfig(logging=None)), error_if_already_set=False)
+    Runtime.set_default(
+        Runtime(telemetry=TelemetryConfig(logging=None)), error_if_already_set=False
+    )
 
 
 def _is_loopback(host: str) -> bool:

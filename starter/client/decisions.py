@@ -6,13 +6,23 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import JsonValue
-from temporalio.client import Client, WorkflowUpdateFailedError, WorkflowUpdateRPCTimeoutOrCancelledError
+from temporalio.client import (
+    Client,
+    WorkflowUpdateFailedError,
+    WorkflowUpdateRPCTimeoutOrCancelledError,
+)
 from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError, RPCStatusCode
 
 from sennit.starter.client.activity_details import why_silent
 from sennit.starter.client.below import place_below
-from sennit.starter.client.errors import InvalidRequest, NoAnswer, NotAllowed, RunIsOver, SennitError
+from sennit.starter.client.errors import (
+    InvalidRequest,
+    NoAnswer,
+    NotAllowed,
+    RunIsOver,
+    SennitError,
+)
 from sennit.starter.client.server_errors import error_of
 from sennit.workflows.messages.updates import UPDATES, InvalidUpdate, parse_update
 
@@ -29,42 +39,55 @@ class Decisions:
         self.id = name
         self._client = client
 
-    async def approve(self, node: str = "", *, digest: str = "", args: Mapping[str, JsonValue] | None = None) -> str:
-        """Let a write run with the values that were shown, those of `args` changed, or without a node the plan that
-        waits. With `digest` it is refused if it is not the one that was shown; a plan needs it. As every decision it
-        returns the run's sentence about it, and raises what `update` raises.
+    async def approve(
+        self, node: str = "", *, digest: str = "", args: Mapping[str, JsonValue] | None = None
+    ) -> str:
+        """Let a write run with the values that were shown, those of `args` changed, or without a
+        node the plan that waits. With `digest` it is refused if it is not the one that was
+        shown; a plan needs it. As every decision it returns the run's sentence about it, and
+        raises what `update` raises.
         """
-        return await self.update("approve", **_set_fields(node=node, digest=digest, args=dict(args or {})))
+        return await self.update(
+            "approve", **_set_fields(node=node, digest=digest, args=dict(args or {}))
+        )
 
     async def reject(self, node: str = "", reason: str = "", *, digest: str = "") -> str:
-        """Refuse a write, which then fails with this reason. Without a node it is the plan of this digest: its planner
-        writes another one, as the reason says, and without a reason the run ends.
+        """Refuse a write, which then fails with this reason. Without a node it is the
+        plan of this digest: its planner writes another one, as the reason says, and
+        without a reason the run ends.
         """
         return await self.update("reject", **_set_fields(node=node, reason=reason, digest=digest))
 
     async def answer(self, node: str, value: JsonValue, *, repeat_effect: bool = False) -> str:
         """Answer a gate, or give the result of a call that has failed, which is then not called."""
-        return await self.update("answer", value=value, **_set_fields(node=node, repeat_effect=repeat_effect))
+        return await self.update(
+            "answer", value=value, **_set_fields(node=node, repeat_effect=repeat_effect)
+        )
 
     async def retry(self, node: str = "", *, repeat_effect: bool = False) -> str:
-        """Run a node again, or without one whatever blocks the run. What was written is written again only with
-        `repeat_effect`.
+        """Run a node again, or without one whatever blocks the run. What was written is written
+        again only with `repeat_effect`.
         """
-        return await self.update("retry_node", **_set_fields(node=node, repeat_effect=repeat_effect))
+        return await self.update(
+            "retry_node", **_set_fields(node=node, repeat_effect=repeat_effect)
+        )
 
     async def skip(self, node: str) -> str:
         """Give up a node that has not succeeded, and those that need it; joins go on without it."""
         return await self.update("skip_node", node=node)
 
     async def edit(self, script: str, *, node: str = "") -> str:
-        """Give a program another script: it runs again, and calls that it makes again keep their results."""
+        """Give a program another script: it runs again, and calls that it makes
+        again keep their results.
+        """
         return await self.update("edit_program", script=script, **_set_fields(node=node))
 
     async def edit_plan(self, plan: Mapping[str, JsonValue], *, digest: str = "") -> str:
-        """Put another plan in the place of the one that waits for approval. It is checked, and asked about again.
+        """Put another plan in the place of the one that waits for approval. It is checked,
+        and asked about again.
 
-        With the `digest` of the plan that was read, the run refuses it if another plan waits by then. Without one, the
-        plan of whoever comes last waits.
+        With the `digest` of the plan that was read, the run refuses it if another plan waits by
+        then. Without one, the plan of whoever comes last waits.
         """
         return await self.update("edit_plan", plan=dict(plan), **_set_fields(digest=digest))
 
@@ -73,11 +96,13 @@ class Decisions:
         return await self.update("finish", **_set_fields(reason=reason))
 
     async def update(self, name: str, /, **fields: Any) -> str:
-        """Send an update and return the run's sentence about it. It is applied once, or refused and not at all.
+        """Send an update and return the run's sentence about it. It is applied once, or
+        refused and not at all.
 
-        An update of the node `sub.n1` goes to node n1 of the sub-agent `sub`, as `place_below` says it. Raises
-        InvalidRequest for a wrong form, NotAllowed with the run's reason, RunIsOver; NoAnswer if no worker took it
-        within 30 s, and then it may still be applied later; and what `place_below` raises.
+        An update of the node `sub.n1` goes to node n1 of the sub-agent `sub`, as `place_below`
+        says it. Raises InvalidRequest for a wrong form, NotAllowed with the run's reason,
+        RunIsOver; NoAnswer if no worker took it within 30 s, and then it may still be applied
+        later; and what `place_below` raises.
         """
         if "by" in _fields_of(name):
             fields = {"by": self._client.identity[:100], **fields}
@@ -96,7 +121,9 @@ class Decisions:
                 raise RunIsOver(cause.message) from None
             raise NotAllowed(cause.message) from None
         except (TimeoutError, WorkflowUpdateRPCTimeoutOrCancelledError):
-            late = NoAnswer(f"no worker took the update within {UPDATE_TIMEOUT:.0f} s; it may still be applied")
+            late = NoAnswer(
+                f"no worker took the update within {UPDATE_TIMEOUT:.0f} s; it may still be applied"
+            )
             raise await self._explained(late) from None
         except RPCError as error:
             raise self._call_error(error) from None
@@ -130,7 +157,9 @@ def _fields_of(name: str) -> Sequence[str]:
 
 
 def checked_update(name: str, fields: dict[str, Any]) -> dict[str, Any]:
-    """Return the JSON object to send; raises InvalidRequest naming the field, the problem and an example."""
+    """Return the JSON object to send; raises InvalidRequest naming the field, the
+    problem and an example.
+    """
     model = MODELS.get(name)
     if model is None:
         raise InvalidRequest(f"`{name[:60]}` is no update; there are {', '.join(MODELS)}")

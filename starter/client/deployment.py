@@ -1,4 +1,6 @@
-"""Makes a version of the workflow workers the current one, moves the runs that wait to it, and deletes old ones."""
+"""Makes a version of the workflow workers the current one, moves the runs that wait to
+it, and deletes old ones.
+"""
 
 import asyncio
 import re
@@ -46,10 +48,11 @@ class Version:
 
 
 async def promote(client: Client, version: Version) -> int:
-    """Make a version current, so that it gets new runs, and wake the runs that are on others. Returns their number.
+    """Make a version current, so that it gets new runs, and wake the runs that are on
+    others. Returns their number.
 
-    Each moves as soon as nothing of it runs: its workers must be there until then. Doing it again changes nothing and
-    wakes the runs that are left. Raises SennitError.
+    Each moves as soon as nothing of it runs: its workers must be there until then. Doing it again
+    changes nothing and wakes the runs that are left. Raises SennitError.
     """
     try:
         if await _current(client, version.deployment) != version.build:
@@ -66,13 +69,16 @@ async def promote(client: Client, version: Version) -> int:
 
 
 async def prune(client: Client, deployment: str) -> dict[str, str]:
-    """Delete the builds of a deployment that no run needs any more, as far as the server knows that. Returns why it has
-    kept the others, by build, with nothing for those that are deleted.
+    """Delete the builds of a deployment that no run needs any more, as far as the server knows
+    that. Returns why it has kept the others, by build, with nothing for those that are deleted.
 
-    A server calls a build drained some minutes after its last run has ended, and deletes none whose workers have
-    polled within five minutes. Doing it again deletes what is left. Raises SennitError.
+    A server calls a build drained some minutes after its last run has ended, and deletes
+    none whose workers have polled within five minutes. Doing it again deletes what is
+    left. Raises SennitError.
     """
-    request = DescribeWorkerDeploymentRequest(namespace=client.namespace, deployment_name=deployment)
+    request = DescribeWorkerDeploymentRequest(
+        namespace=client.namespace, deployment_name=deployment
+    )
     try:
         there = await client.workflow_service.describe_worker_deployment(request, retry=True)
     except RPCError as error:
@@ -91,10 +97,14 @@ async def prune(client: Client, deployment: str) -> dict[str, str]:
 
 
 async def _delete(client: Client, version: Version) -> str:
-    """Delete a version, and return why the server does not, or nothing. One that is gone by now is deleted, too."""
+    """Delete a version, and return why the server does not, or nothing. One that is gone
+    by now is deleted, too.
+    """
     request = DeleteWorkerDeploymentVersionRequest(
         namespace=client.namespace,
-        deployment_version=WorkerDeploymentVersion(deployment_name=version.deployment, build_id=version.build),
+        deployment_version=WorkerDeploymentVersion(
+            deployment_name=version.deployment, build_id=version.build
+        ),
         identity=client.identity,
     )
     try:
@@ -108,10 +118,19 @@ async def _delete(client: Client, version: Version) -> str:
 
 
 async def _current(client: Client, deployment: str) -> str | None:
-    """Return the current build of a deployment, or None while parts of the server do not know it yet."""
-    request = DescribeWorkerDeploymentRequest(namespace=client.namespace, deployment_name=deployment)
-    info = (await client.workflow_service.describe_worker_deployment(request, retry=True)).worker_deployment_info
-    if info.routing_config_update_state == RoutingConfigUpdateState.ROUTING_CONFIG_UPDATE_STATE_IN_PROGRESS:
+    """Return the current build of a deployment, or None while parts of the
+    server do not know it yet.
+    """
+    request = DescribeWorkerDeploymentRequest(
+        namespace=client.namespace, deployment_name=deployment
+    )
+    info = (
+        await client.workflow_service.describe_worker_deployment(request, retry=True)
+    ).worker_deployment_info
+    if (
+        info.routing_config_update_state
+        == RoutingConfigUpdateState.ROUTING_CONFIG_UPDATE_STATE_IN_PROGRESS
+    ):
         return None
     return str(info.routing_config.current_deployment_version.build_id)
 
@@ -131,13 +150,16 @@ async def _known_everywhere(client: Client, version: Version) -> None:
     end = asyncio.get_running_loop().time() + KNOWN_WITHIN
     while await _current(client, version.deployment) != version.build:
         if asyncio.get_running_loop().time() > end:
-            raise NoAnswer(f"after {KNOWN_WITHIN:.0f} s the server does not know everywhere that {version} is current")
+            raise NoAnswer(
+                f"after {KNOWN_WITHIN:.0f} s the server does not know everywhere that {version} "
+                "is current"
+            )
         await asyncio.sleep(0.1)
 
 
 async def _wake(client: Client, version: Version) -> int:
-    """Have the server signal every open run that is on another version: a run that waits would not look by itself, and
-    the quota of the namespace would stay for months.
+    """Have the server signal every open run that is on another version: a run that waits would not
+    look by itself, and the quota of the namespace would stay for months.
     """
     query = (
         f'`WorkflowType` IN ("{WORKFLOW_TYPE}", "{QUOTA_TYPE}") AND `ExecutionStatus`="Running" '

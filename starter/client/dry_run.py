@@ -12,6 +12,10 @@ _LONGEST = timedelta(seconds=50)
 
 
 async def dry_run(client: Client, call: DryRunCall) -> DryRunReport:
-    """Return what becomes of each call. Nothing is changed. Raises NoAnswer or another SennitError."""
+    """Return what becomes of each call. Nothing is changed. Raises NoAnswer
+    or another SennitError.
+    """
     name = f"{call.workflow}.dry-run"  # no sub-agent has this name
-    return await ask_worker(client, "DryRun", call, DryRunReport, name=name, limit=_LONGEST, task="play the dry run")
+    return await ask_worker(
+        client, "DryRun", call, DryRunReport, name=name, limit=_LONGEST, task="play the dry run"
+    )

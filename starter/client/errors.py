@@ -35,7 +35,9 @@ class SennitError(Exception):
 
 
 class Refused(SennitError):
-    """Nothing was done. What the client or the run refuses has a class of its own below; wrong usage has not."""
+    """Nothing was done. What the client or the run refuses has a class of its own
+    below; wrong usage has not.
+    """
 
     code = Exit.USAGE
 
@@ -45,7 +47,9 @@ class RunNotFound(Refused):
 
 
 class InvalidRequest(Refused):
-    """The goal, the plan, the script, an option, or the form of an update is wrong. The message names each problem."""
+    """The goal, the plan, the script, an option, or the form of an update is wrong. The
+    message names each problem.
+    """
 
 
 class RunIsOver(Refused):
@@ -53,12 +57,14 @@ class RunIsOver(Refused):
 
 
 class NotAllowed(Refused):
-    """The run does not take this update now: the node has another status, or what is to be written has changed."""
+    """The run does not take this update now: the node has another status, or what is to
+    be written has changed.
+    """
 
 
 class NoResult(SennitError):
-    """The run is over without the result that was asked for: it has failed, was cancelled, answers only a part, or its
-    answer has another form. `report` is its report.
+    """The run is over without the result that was asked for: it has failed, was cancelled, answers
+    only a part, or its answer has another form. `report` is its report.
     """
 
     def __init__(self, message: str, report: RunReport) -> None:

@@ -1,4 +1,6 @@
-"""The figures of runs: of one as it stands, from its worker; of many that are over, from what their histories keep."""
+"""The figures of runs: of one as it stands, from its worker; of many that are over, from
+what their histories keep.
+"""
 
 import asyncio
 from collections.abc import Sequence
@@ -15,8 +17,9 @@ from sennit.workflows.plan.figures.figures import Figures
 
 
 async def figures_of_runs(client: Client, runs: Sequence[RunSummary]) -> dict[str, Figures]:
-    """Return the figures of those of these runs that have any, by their ids: of runs that are over and have a report.
-    One that was cancelled or ended by the server has none, and neither has one of an older Sennit.
+    """Return the figures of those of these runs that have any, by their ids: of runs that are
+    over and have a report. One that was cancelled or ended by the server has none, and neither
+    has one of an older Sennit.
 
     Asks no worker. Raises SennitError if the server does not answer.
     """
@@ -28,7 +31,9 @@ async def figures_of_runs(client: Client, runs: Sequence[RunSummary]) -> dict[st
 
     closed = [run for run in runs if run.closed]
     found = await asyncio.gather(*map(read, closed))
-    return {run.id: figures for run, figures in zip(closed, found, strict=True) if figures is not None}
+    return {
+        run.id: figures for run, figures in zip(closed, found, strict=True) if figures is not None
+    }
 
 
 async def _figures_of(client: Client, run: RunSummary) -> Figures | None:

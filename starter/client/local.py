@@ -13,8 +13,8 @@ async def join_local_stack(
 ) -> TemporalServer:
     """Return the server of the local stack, started in the background if it does not run.
 
-    An idle stack with other code or settings is restarted with these, as `renew` says: see `LocalStack.join`. Raises
-    ServerUnreachable, or Refused if the workers refuse a setting.
+    An idle stack with other code or settings is restarted with these, as `renew` says: see
+    `LocalStack.join`. Raises ServerUnreachable, or Refused if the workers refuse a setting.
     """
     try:
         stack = await LocalStack(say=say).join(renew)
@@ -22,13 +22,17 @@ async def join_local_stack(
         raise Refused(str(failure)) from None
     except LocalStackFailed as failure:
         raise ServerUnreachable(str(failure)) from None
-    return local_server(stack.address, stack.ui_url, namespace, lambda: not StateDir.find().running())
+    return local_server(
+        stack.address, stack.ui_url, namespace, lambda: not StateDir.find().running()
+    )
 
 
 def open_folder(server: TemporalServer, folder: str) -> None:
-    """Let the runs of the local stack, if that is the server, read a folder, or a file, that its user names.
+    """Let the runs of the local stack, if that is the server, read a folder, or a
+    file, that its user names.
 
-    What a run's input says of itself allows nothing: a web page or another program may have written it.
+    What a run's input says of itself allows nothing: a web page or another
+    program may have written it.
     """
     state = _state_of(server)
     if state is not None:
@@ -36,8 +40,8 @@ def open_folder(server: TemporalServer, folder: str) -> None:
 
 
 def allow(server: TemporalServer, workflow: str, *permissions: Permission) -> str:
-    """Return a secret by which one run of that id has these permissions. It is empty if the server is no local stack:
-    elsewhere the operator decides.
+    """Return a secret by which one run of that id has these permissions. It is empty if the server
+    is no local stack: elsewhere the operator decides.
     """
     state = _state_of(server)
     if state is None:
@@ -46,7 +50,9 @@ def allow(server: TemporalServer, workflow: str, *permissions: Permission) -> st
 
 
 def is_local_stack(server: TemporalServer) -> bool:
-    """Whether the server is that of the local stack, whose workers have the settings of its user."""
+    """Whether the server is that of the local stack, whose workers have
+    the settings of its user.
+    """
     return _state_of(server) is not None
 
 
@@ -63,5 +69,7 @@ def _state_of(server: TemporalServer) -> StateDir | None:
 
 
 def has_local_runs() -> bool:
-    """Return whether a local stack was ever started with this state directory, so that it may hold runs."""
+    """Return whether a local stack was ever started with this state directory, so
+    that it may hold runs.
+    """
     return StateDir.find().database.exists()

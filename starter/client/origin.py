@@ -1,4 +1,6 @@
-"""A run that is over, as a fork of it begins: its request, with the script that it had last, from its history."""
+"""A run that is over, as a fork of it begins: its request, with the script that it had
+last, from its history.
+"""
 
 import secrets
 from collections.abc import AsyncIterator, Mapping
@@ -41,8 +43,8 @@ RESET = "reset"
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """A run to fork: `homes` name its artifacts and those of the runs that it forks itself, the latest first. One that
-    ended before it called anything has none: it has written nothing.
+    """A run to fork: `homes` name its artifacts and those of the runs that it forks itself, the
+    latest first. One that ended before it called anything has none: it has written nothing.
 
     Without a `plan` it planned by itself; `has_program` says whether it called a program then.
     """
@@ -65,7 +67,9 @@ class Origin:
         declared = (self.plan or {}).get("inputs") or {}
         return {name: value for name, value in inputs.items() if name in declared}
 
-    def with_script(self, script: str, node: str = "", inputs: Mapping[str, Any] | None = None) -> "Origin":
+    def with_script(
+        self, script: str, node: str = "", inputs: Mapping[str, Any] | None = None
+    ) -> "Origin":
         """Return the run with another script of its program, or of the program `node` of its plan.
 
         Raises Refused if there is none, or if it is not clear which.
@@ -79,12 +83,15 @@ class Origin:
             way = "fork it without --with"
             if programs:
                 way = f"name one with --node{_known(programs)}"
-            raise Refused(f"{self.name} has {len(programs) or 'no'} programs to give a script to; {way}")
+            raise Refused(
+                f"{self.name} has {len(programs) or 'no'} programs to give a script to; {way}"
+            )
         assert self.plan is not None
         if not node:
             [node] = programs
 
-        # A plan that was made around a script is made again, because it declares the inputs of the script's `main`.
+        # A plan that was made around a script is made again, because it declares the inputs
+        # of the script's `main`.
         given = self.request.get("inputs") or {}
         if self.plan == program_plan(programs[node]["script"], given):
             return replace(self, plan=program_plan(script, {**given, **(inputs or {})}))
@@ -116,7 +123,9 @@ def _known(names: Mapping[str, Any]) -> str:
 
 
 async def read_origin(client: Client, name: str) -> Origin:
-    """Return the run of that id, which is over. Raises Refused if it cannot be forked, or another SennitError."""
+    """Return the run of that id, which is over. Raises Refused if it cannot be forked,
+    or another SennitError.
+    """
     request: dict[str, Any] = {}
     plan: dict[str, Any] | None = None
     scripts: dict[str, str] = {}
@@ -124,7 +133,8 @@ async def read_origin(client: Client, name: str) -> Origin:
     has_begun = False
     first = ""
 
-    # From the last run of the chain back to the first: a later run's word on the request, the plan or a script holds.
+    # From the last run of the chain back to the first: a later run's word on the request, the
+    # plan or a script holds.
     try:
         found = await client.get_workflow_handle(name).describe()
         first = found.raw_description.workflow_execution_info.first_run_id
@@ -171,9 +181,9 @@ def _plan_of(request: dict[str, Any]) -> dict[str, Any] | None:
 
 @dataclass(slots=True)
 class _History:
-    """What the history of one run of a chain says: its request, the scripts that its programs were given, the
-    activities of its calls, and the run before it, "" for the first. After a reset nobody knows what the run called
-    before that: `RESET` stands for it.
+    """What the history of one run of a chain says: its request, the scripts that its programs were
+    given, the activities of its calls, and the run before it, "" for the first. After a reset
+    nobody knows what the run called before that: `RESET` stands for it.
     """
 
     request: dict[str, Any] = field(default_factory=dict)
@@ -215,7 +225,9 @@ async def _read_run(client: Client, name: str, run_id: str) -> _History:
 
 
 def _update_in(event: HistoryEvent) -> UpdateRequest:
-    """Return the update that an event brings. One that was made before a reset is only in its admission."""
+    """Return the update that an event brings. One that was made before a reset is
+    only in its admission.
+    """
     if event.event_type == EventType.EVENT_TYPE_WORKFLOW_EXECUTION_UPDATE_ADMITTED:
         return event.workflow_execution_update_admitted_event_attributes.request
     return event.workflow_execution_update_accepted_event_attributes.accepted_request

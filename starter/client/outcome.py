@@ -13,7 +13,12 @@ from pydantic import TypeAdapter, ValidationError
 from temporalio.api.common.v1 import Payload
 from temporalio.api.enums.v1 import EventType
 from temporalio.api.history.v1 import HistoryEvent
-from temporalio.client import Client, WorkflowExecutionDescription, WorkflowExecutionStatus, WorkflowFailureError
+from temporalio.client import (
+    Client,
+    WorkflowExecutionDescription,
+    WorkflowExecutionStatus,
+    WorkflowFailureError,
+)
 from temporalio.common import WorkflowIDConflictPolicy
 from temporalio.exceptions import ApplicationError, CancelledError, TerminatedError
 from temporalio.exceptions import TimeoutError as RunTimeout
@@ -49,7 +54,9 @@ class RunOutcome:
 
 
 def outcome_of_result(run: str, result: Any) -> RunOutcome:
-    """Return the outcome of a workflow that returned `result`; raises Refused if that is no report."""
+    """Return the outcome of a workflow that returned `result`; raises
+    Refused if that is no report.
+    """
     report = _report_in([result])
     if report is None:
         raise Refused(f"{run} is not a run of this Sennit: its result has another form")
@@ -86,7 +93,9 @@ def outcome_of_failure(run: str, run_id: str, cause: BaseException) -> RunOutcom
 
 
 def result_of(report: RunReport, kind: type[T]) -> T:
-    """Return the answer of a run as a value of this type; raises NoResult unless it is whole and fits."""
+    """Return the answer of a run as a value of this type; raises NoResult
+    unless it is whole and fits.
+    """
     if report.status != "done":
         how = "answers only a part" if report.status == "partial" else report.status
         problem = f"{report.id}: {how}"
@@ -96,7 +105,9 @@ def result_of(report: RunReport, kind: type[T]) -> T:
     try:
         return TypeAdapter(kind).validate_python(report.answer)
     except ValidationError as error:
-        raise NoResult(f"{report.id}: the answer is no {kind.__name__}: {describe_errors(error, ())}", report) from None
+        raise NoResult(
+            f"{report.id}: the answer is no {kind.__name__}: {describe_errors(error, ())}", report
+        ) from None
 
 
 def _report_in(details: Sequence[Any]) -> RunReport | None:
@@ -114,17 +125,27 @@ LONGEST_LOOK = timedelta(seconds=70)
 
 _CHILD_STARTED = EventType.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_STARTED
 _CHILD_ENDS = {
-    EventType.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_COMPLETED: "child_workflow_execution_completed_event_attributes",
-    EventType.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_FAILED: "child_workflow_execution_failed_event_attributes",
-    EventType.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_CANCELED: "child_workflow_execution_canceled_event_attributes",
+    EventType.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_COMPLETED: (
+        "child_workflow_execution_completed_event_attributes"
+    ),
+    EventType.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_FAILED: (
+        "child_workflow_execution_failed_event_attributes"
+    ),
+    EventType.EVENT_TYPE_CHILD_WORKFLOW_EXECUTION_CANCELED: (
+        "child_workflow_execution_canceled_event_attributes"
+    ),
 }
-"""The events with which a sub-agent ends by itself, and where each says which sub-agent it is about."""
+"""The events with which a sub-agent ends by itself, and where each says which
+sub-agent it is about.
+"""
 
 
-async def writes_at_end(client: Client, found: WorkflowExecutionDescription) -> tuple[WriteLine, ...]:
-    """Return the writes of a run that is over and has no report. One that was cancelled has waited for them and says
-    what became of each. Of one that the server ended, they are those in flight then, and nobody knows of them. Raises
-    RPCError.
+async def writes_at_end(
+    client: Client, found: WorkflowExecutionDescription
+) -> tuple[WriteLine, ...]:
+    """Return the writes of a run that is over and has no report. One that was cancelled has waited
+    for them and says what became of each. Of one that the server ended, they are those in flight
+    then, and nobody knows of them. Raises RPCError.
     """
     if found.status is WorkflowExecutionStatus.CANCELED:
         memo = await found.memo()
@@ -134,8 +155,8 @@ async def writes_at_end(client: Client, found: WorkflowExecutionDescription) -> 
 
 
 async def looked_up(client: Client, found: WorkflowExecutionDescription) -> tuple[WriteLine, ...]:
-    """Return the writes that were in flight when the server ended a run, with what became of each by the ledger of
-    effects. They stay unknown if no worker looks in time. Raises RPCError.
+    """Return the writes that were in flight when the server ended a run, with what became of each
+    by the ledger of effects. They stay unknown if no worker looks in time. Raises RPCError.
     """
     paths: list[str] = []
     look_ups: list[WriteNodeCall] = []
@@ -143,7 +164,11 @@ async def looked_up(client: Client, found: WorkflowExecutionDescription) -> tupl
         arguments = await client.data_converter.decode(write.input, [WriteNodeCall])
         call = arguments[0]
         paths.append(write.path)
-        look_ups.append(WriteNodeCall(run=call.run, plan=call.plan, nodes=call.nodes, epoch=call.epoch, looks_up=True))
+        look_ups.append(
+            WriteNodeCall(
+                run=call.run, plan=call.plan, nodes=call.nodes, epoch=call.epoch, looks_up=True
+            )
+        )
 
     statuses: list[WriteStatus] = ["unknown"] * len(look_ups)
     with suppress(WorkflowFailureError):
@@ -156,20 +181,24 @@ async def looked_up(client: Client, found: WorkflowExecutionDescription) -> tupl
             execution_timeout=LONGEST_LOOK,
             id_conflict_policy=WorkflowIDConflictPolicy.USE_EXISTING,
         )
-    return tuple(WriteLine(node=path, status=status) for path, status in zip(paths, statuses, strict=True))
+    return tuple(
+        WriteLine(node=path, status=status) for path, status in zip(paths, statuses, strict=True)
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class _OpenWrite:
-    """A write of which a history does not tell how it ended: its path, and the input of its activity."""
+    """A write of which a history does not tell how it ended: its path, and the
+    input of its activity.
+    """
 
     path: str
     input: Sequence[Payload]
 
 
 async def _open_writes(client: Client, name: str, run_id: str | None) -> AsyncIterator[_OpenWrite]:
-    """Yield the writes that a run began, and of which its history does not tell how they ended: first its own, then
-    those of its sub-agents.
+    """Yield the writes that a run began, and of which its history does not tell how they ended:
+    first its own, then those of its sub-agents.
     """
     open_writes, children = await _left_open(client, name, run_id)
     for write in open_writes:
@@ -180,8 +209,12 @@ async def _open_writes(client: Client, name: str, run_id: str | None) -> AsyncIt
             yield _OpenWrite(f"{prefix}.{write.path}", write.input)
 
 
-async def _left_open(client: Client, name: str, run_id: str | None) -> tuple[list[_OpenWrite], list[str]]:
-    """Return the writes and the sub-agents of one run of which its history does not tell how they ended."""
+async def _left_open(
+    client: Client, name: str, run_id: str | None
+) -> tuple[list[_OpenWrite], list[str]]:
+    """Return the writes and the sub-agents of one run of which its history does
+    not tell how they ended.
+    """
     paths: dict[int, str] = {}
     """By the event that scheduled a write, the path of the write."""
     open_writes: dict[str, _OpenWrite] = {}
@@ -214,7 +247,9 @@ async def _left_open(client: Client, name: str, run_id: str | None) -> tuple[lis
 
 
 def _scheduled_by(event: HistoryEvent) -> int:
-    """Return the event that scheduled the activity which ends with this one, 0 for any other event."""
+    """Return the event that scheduled the activity which ends with this one,
+    0 for any other event.
+    """
     return (
         event.activity_task_completed_event_attributes.scheduled_event_id
         or event.activity_task_failed_event_attributes.scheduled_event_id
@@ -227,7 +262,8 @@ async def _is_in_doubt(client: Client, event: HistoryEvent) -> bool:
         failure = event.activity_task_failed_event_attributes.failure
         return failure.application_failure_info.type == UNKNOWN_OUTCOME
 
-    # A person may have completed the activity by hand, with any value or none: that is no result of a write.
+    # A person may have completed the activity by hand, with any value or none: that
+    # is no result of a write.
     payloads = event.activity_task_completed_event_attributes.result.payloads
     if not payloads:
         return True

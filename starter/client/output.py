@@ -15,7 +15,14 @@ from sennit.starter.client.short_workflows import ask_worker
 from sennit.starter.limits import MAX_OUTPUT_CHANGES
 from sennit.workflows.limits import MAX_OUTPUTS, MAX_PART_BYTES
 from sennit.workflows.messages.contracts import NodeError, conclusion_of
-from sennit.workflows.messages.outputs import GONE, NO_OUTPUT, NOT_ENDED, OutputPart, OutputsCall, OutputsReply
+from sennit.workflows.messages.outputs import (
+    GONE,
+    NO_OUTPUT,
+    NOT_ENDED,
+    OutputPart,
+    OutputsCall,
+    OutputsReply,
+)
 from sennit.workflows.messages.result import RunReport, cut_warning
 from sennit.workflows.plan.language.packing import inflate
 
@@ -27,8 +34,8 @@ _ERRORS: dict[str, type[SennitError]] = {NOT_ENDED: NotEnded, NO_OUTPUT: NoOutpu
 async def read_output(
     client: Client, run: str, node: str, path: str = "", on_mask: Callable[[], None] | None = None
 ) -> Any:
-    """Return the output of a node, or what is there at `path`; the node may lie below, as `place_below` says it.
-    `on_mask` is called if the worker that read it has masked a secret.
+    """Return the output of a node, or what is there at `path`; the node may lie below, as
+    `place_below` says it. `on_mask` is called if the worker that read it has masked a secret.
 
     Raises Refused if there is no such node or path, NotEnded, NoOutput, or another SennitError.
     """
@@ -37,7 +44,12 @@ async def read_output(
 
 
 async def _one(
-    client: Client, run: str, node: str, path: str = "", run_id: str = "", on_mask: Callable[[], None] | None = None
+    client: Client,
+    run: str,
+    node: str,
+    path: str = "",
+    run_id: str = "",
+    on_mask: Callable[[], None] | None = None,
 ) -> Any:
     async with aclosing(_read(client, run, [node], path, run_id, on_mask)) as outputs:
         _, found = await anext(outputs)
@@ -61,8 +73,8 @@ async def read_outputs(client: Client, run: str, nodes: Sequence[str]) -> dict[s
 
 
 async def with_whole_answer(client: Client, report: RunReport) -> RunReport:
-    """Return a report in which the answer is whole, if its history has only the beginning of it; unchanged, with a
-    warning, if nobody can read the rest now.
+    """Return a report in which the answer is whole, if its history has only the beginning of it;
+    unchanged, with a warning, if nobody can read the rest now.
     """
     if report.answer_ref is None:
         return report
@@ -72,7 +84,12 @@ async def with_whole_answer(client: Client, report: RunReport) -> RunReport:
         found = conclusion_of(await _one(client, report.id, "", run_id=report.run_id))
     except SennitError as error:
         return report.model_copy(update={"warnings": (*warnings, f"the answer is cut: {error}")})
-    whole = {"answer": found.answer, "evidence": found.evidence, "answer_ref": None, "warnings": warnings}
+    whole = {
+        "answer": found.answer,
+        "evidence": found.evidence,
+        "answer_ref": None,
+        "warnings": warnings,
+    }
     return report.model_copy(update=whole)
 
 
@@ -84,8 +101,9 @@ async def _read(
     run_id: str = "",
     on_mask: Callable[[], None] | None = None,
 ) -> AsyncGenerator[tuple[str, Any | NodeError], None]:
-    """Yield each node with its output, or why there is none. An output that changes while it is read begins again.
-    Raises NoAnswer if it always does: workers with different secrets mask it differently.
+    """Yield each node with its output, or why there is none. An output that changes while
+    it is read begins again. Raises NoAnswer if it always does: workers with different
+    secrets mask it differently.
     """
     left, begun, digest, changes = list(nodes), bytearray(), "", 0
     while left:
@@ -104,7 +122,9 @@ async def _read(
                 begun.clear()
                 changes += 1
                 if changes == MAX_OUTPUT_CHANGES:
-                    raise NoAnswer(f"workers mask the output of {name} differently; give them the same secrets")
+                    raise NoAnswer(
+                        f"workers mask the output of {name} differently; give them the same secrets"
+                    )
                 break
             digest = part.digest
             begun += _body(part)
@@ -126,5 +146,11 @@ async def _ask(client: Client, call: OutputsCall) -> OutputsReply:
     """Have a worker read."""
     name = f"{call.workflow}.outputs"  # no sub-agent has this name
     return await ask_worker(
-        client, "ReadOutputs", call, OutputsReply, name=name, limit=LONGEST_READ, task="read the output"
+        client,
+        "ReadOutputs",
+        call,
+        OutputsReply,
+        name=name,
+        limit=LONGEST_READ,
+        task="read the output",
     )

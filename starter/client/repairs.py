@@ -8,8 +8,8 @@ from sennit.workflows.messages.contracts import PLAN, PlanCall
 
 
 async def plan_repairs(client: Client, name: str, run_id: str) -> int:
-    """Return how often the planner of this run was shown what is wrong with its plan; `run_id` is the first run of its
-    chain, which has planned. Raises SennitError.
+    """Return how often the planner of this run was shown what is wrong with its plan; `run_id` is
+    the first run of its chain, which has planned. Raises SennitError.
     """
     repairs = 0
     try:

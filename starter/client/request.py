@@ -1,4 +1,6 @@
-"""What a client sends to start a run: its id, its title, and its input, checked before anything is sent."""
+"""What a client sends to start a run: its id, its title, and its input, checked
+before anything is sent.
+"""
 
 import json
 import os
@@ -14,7 +16,12 @@ from typing import Any, Literal, TypedDict
 
 from sennit.folders import ScriptFolders, program_in
 from sennit.starter.client.errors import InvalidRequest
-from sennit.starter.limits import MAX_GOAL_SUMMARY_CHARACTERS, MAX_ID_BYTES, MAX_INPUTS_BYTES, MAX_SLUG_CHARACTERS
+from sennit.starter.limits import (
+    MAX_GOAL_SUMMARY_CHARACTERS,
+    MAX_ID_BYTES,
+    MAX_INPUTS_BYTES,
+    MAX_SLUG_CHARACTERS,
+)
 from sennit.workflows.limits import MAX_PLAIN_PLAN_BYTES
 from sennit.workflows.messages import request as messages
 from sennit.workflows.messages.quota import QUOTA_ID
@@ -33,10 +40,11 @@ _MARKUP = re.compile(r"[<\[]|^[#>]")
 
 
 class RunOptions(TypedDict, total=False):
-    """How a run is done. None means the default. `budget` has the fields of Limits; queues serve `tenant`s in turn;
-    `model` serves every role; `settings` has the fields of CallSettings, for every model call; `instructions` are told
-    to all models; with `approve_plan` a person approves the plan before any of it starts; with `trust_program` its
-    programs also run where the kernel cannot confine them, on a local stack.
+    """How a run is done. None means the default. `budget` has the fields of Limits; queues serve
+    `tenant`s in turn; `model` serves every role; `settings` has the fields of CallSettings, for
+    every model call; `instructions` are told to all models; with `approve_plan` a person approves
+    the plan before any of it starts; with `trust_program` its programs also run where the kernel
+    cannot confine them, on a local stack.
     """
 
     inputs: dict[str, Any] | None
@@ -67,11 +75,12 @@ class ForkOptions(RunOptions, total=False):
 
 
 class StartOptions(ForkOptions, total=False):
-    """What `Sennit.start` takes, beside the type of the result. `continues` is the id of a run whose conversation goes
-    on; `history` are turns `{role, content}` of a conversation that no run has kept. `attachments` are files with
-    images, PDFs or recordings, as the workers see them: of a plan by the names of its inputs, of a goal by any names.
-    `agents_above` is how many agents have asked each other before. `caller` says whose agent asks for the run, if its
-    program serves several: see `Sennit.look_up`.
+    """What `Sennit.start` takes, beside the type of the result. `continues` is the id of a run
+    whose conversation goes on; `history` are turns `{role, content}` of a conversation that no run
+    has kept. `attachments` are files with images, PDFs or recordings, as the workers see them: of a
+    plan by the names of its inputs, of a goal by any names. `agents_above` is how many agents have
+    asked each other before. `caller` says whose agent asks for the run, if its program serves
+    several: see `Sennit.look_up`.
     """
 
     continues: str | None
@@ -94,7 +103,8 @@ def build_request(**fields: Any) -> dict[str, Any]:
         size = _size(request.get("inputs", {}))
         if size > MAX_INPUTS_BYTES:
             raise InvalidRequest(
-                f"the inputs are {size:,} bytes; at most {MAX_INPUTS_BYTES:,}. Put long text in a document"
+                f"the inputs are {size:,} bytes; at most {MAX_INPUTS_BYTES:,}. Put long text in a "
+                "document"
             )
         plan = request.get("plan")
         if plan is not None and _size(plan) > MAX_PLAIN_PLAN_BYTES:
@@ -110,7 +120,11 @@ def with_memo(
     """Return a run's input with its title, unless it has a goal, and the memo of the run."""
     if title and not request.get("goal"):
         request = {**request, "title": title}
-    memo: dict[str, Any] = {"sennit": version("sennit"), "title": title, REQUEST: request_digests(request)}
+    memo: dict[str, Any] = {
+        "sennit": version("sennit"),
+        "title": title,
+        REQUEST: request_digests(request),
+    }
     nodes = (plan or {}).get("nodes")
     if isinstance(nodes, list):  # a packed plan cannot be read in the web UI
         memo |= {"nodes": len(nodes)}
@@ -118,8 +132,8 @@ def with_memo(
 
 
 def request_digests(request: Mapping[str, Any]) -> dict[str, str]:
-    """Return a digest of each field of a request, by which a later one is known to ask for the same. What the client
-    adds by itself does not count.
+    """Return a digest of each field of a request, by which a later one is known to ask for the
+    same. What the client adds by itself does not count.
     """
     digests = {}
     for name, value in sorted(request.items()):
@@ -130,8 +144,9 @@ def request_digests(request: Mapping[str, Any]) -> dict[str, str]:
 
 
 def check_same(name: str, title: str, request: Mapping[str, Any], memo: Mapping[str, Any]) -> None:
-    """Raise InvalidRequest if the run of that id, which has this memo, was started by another request. Nothing is known
-    of a run whose memo does not say it, such as one that was started by another client.
+    """Raise InvalidRequest if the run of that id, which has this memo, was started by another
+    request. Nothing is known of a run whose memo does not say it, such as one that was
+    started by another client.
     """
     known = memo.get(REQUEST)
     if not isinstance(known, dict):
@@ -143,14 +158,16 @@ def check_same(name: str, title: str, request: Mapping[str, Any], memo: Mapping[
         known_title = str(memo.get("title") or name)
         ways = "choose another --id, or once that run is over start it anew with --again"
         raise InvalidRequest(
-            f"the id {name} belongs to the run {known_title[:200]!r}, and this asks for {title[:200]!r} "
+            f"the id {name} belongs to the run {known_title[:200]!r}, and this asks for "
+            f"{title[:200]!r} "
             f"(they differ in {format_names(differing)}); {ways}"
         )
 
 
 def script_of(program: str | Path) -> str:
-    """Return a program's script with the modules that it imports: those beside it, if it is a Path, and those of the
-    library and of SENNIT_PROGRAMS. Raises InvalidRequest with every problem of the script.
+    """Return a program's script with the modules that it imports: those beside it, if it is a
+    Path, and those of the library and of SENNIT_PROGRAMS. Raises InvalidRequest with every
+    problem of the script.
     """
     try:
         if isinstance(program, Path):
@@ -189,7 +206,9 @@ def _with_modules(node: Any) -> Any:
 
 def _size(value: Any) -> int:
     try:
-        body = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+        body = json.dumps(
+            value, ensure_ascii=False, allow_nan=False, separators=(",", ":")
+        ).encode()
     except (UnicodeEncodeError, TypeError) as error:
         raise ValueError(f"plan and inputs must be JSON in UTF-8: {error}") from None
     return len(body)
@@ -198,13 +217,17 @@ def _size(value: Any) -> int:
 def checked_goal(goal: str) -> str:
     """Return the goal; raises InvalidRequest if a run would refuse it."""
     if not goal.strip():
-        raise InvalidRequest("the goal is empty; say what you want to know, or `-` to read it from standard input")
+        raise InvalidRequest(
+            "the goal is empty; say what you want to know, or `-` to read it from standard input"
+        )
     build_request(goal=goal)
     return goal
 
 
 def docs_folder(docs: str, *, must_exist: bool) -> str:
-    """Return the folder as an absolute path; raises InvalidRequest if it must exist on this machine and does not."""
+    """Return the folder as an absolute path; raises InvalidRequest if it must exist on
+    this machine and does not.
+    """
     path = _absolute(docs)
     if must_exist and not path.is_dir():
         problem = "is not a folder" if path.exists() else "there is no such folder"
@@ -213,8 +236,8 @@ def docs_folder(docs: str, *, must_exist: bool) -> str:
 
 
 def attached_files(files: Mapping[str, str | Path], *, must_exist: bool) -> dict[str, str]:
-    """Return attached files and folders by absolute paths; raises InvalidRequest for one that must exist on this
-    machine and does not.
+    """Return attached files and folders by absolute paths; raises InvalidRequest for one that must
+    exist on this machine and does not.
     """
     attached: dict[str, str] = {}
     for name, file in files.items():
@@ -229,7 +252,9 @@ def attached_files(files: Mapping[str, str | Path], *, must_exist: bool) -> dict
 
 
 def _absolute(path: str | Path) -> Path:
-    """Return an absolute path, in which a link stays a link: the roots of the workers may name it."""
+    """Return an absolute path, in which a link stays a link: the roots of
+    the workers may name it.
+    """
     return Path(os.path.abspath(Path(path).expanduser()))  # noqa: PTH100
 
 
@@ -239,7 +264,9 @@ def new_id(goal: str) -> str:
 
 
 def slug(text: str) -> str:
-    """Return at most 40 characters of `text` as words of a-z and 0-9 joined by dashes; `run` if none is left."""
+    """Return at most 40 characters of `text` as words of a-z and 0-9 joined by dashes;
+    `run` if none is left.
+    """
     plain = unicodedata.normalize("NFKD", text[:1000]).encode("ascii", "ignore").decode().lower()
     kept = ""
     for word in re.findall(r"[a-z0-9]+", plain):
@@ -253,22 +280,31 @@ def slug(text: str) -> str:
 
 
 def checked_id(chosen: str) -> str:
-    """Return an id that a person chose; raises InvalidRequest if Temporal or a terminal could not take it."""
+    """Return an id that a person chose; raises InvalidRequest if Temporal or a
+    terminal could not take it.
+    """
     if not chosen or text_bytes(chosen) > MAX_ID_BYTES or not chosen.isprintable():
-        raise InvalidRequest(f"a run's id is 1 to {MAX_ID_BYTES} bytes of printable text, not {chosen[:40]!r}")
+        raise InvalidRequest(
+            f"a run's id is 1 to {MAX_ID_BYTES} bytes of printable text, not {chosen[:40]!r}"
+        )
     return chosen
 
 
 def checked_new_id(chosen: str) -> str:
     """Return the id that a person chose for a new run.
 
-    Raises InvalidRequest if a sub-agent might end what has that id, or if the quota of the namespace has it: while a
-    run had that, no run could ask for its place.
+    Raises InvalidRequest if a sub-agent might end what has that id, or if the quota of the
+    namespace has it: while a run had that, no run could ask for its place.
     """
     if chosen == QUOTA_ID:
-        raise InvalidRequest(f"{QUOTA_ID} is the id of the quota of the namespace; choose another one for a run")
+        raise InvalidRequest(
+            f"{QUOTA_ID} is the id of the quota of the namespace; choose another one for a run"
+        )
     if "." in chosen:
-        raise InvalidRequest(f"a run's id has no dot, because RUN.NODE is the sub-agent of a node: not {chosen[:40]!r}")
+        raise InvalidRequest(
+            "a run's id has no dot, because RUN.NODE is the sub-agent of a node: not "
+            f"{chosen[:40]!r}"
+        )
     return checked_id(chosen)
 
 
@@ -278,13 +314,15 @@ def summary(goal: str) -> str:
 
 
 def markdown_summary(goal: str) -> str:
-    """Return the summary for the web UI, which renders it as Markdown: HTML, pictures and links in it stay text."""
+    """Return the summary for the web UI, which renders it as Markdown: HTML, pictures and
+    links in it stay text.
+    """
     return clipped(_MARKUP.sub(r"\\\g<0>", one_line(goal)), MAX_GOAL_SUMMARY_CHARACTERS)
 
 
 def current_trace() -> str:
-    """Return the W3C `traceparent` of the caller: that of its current OpenTelemetry span, else what TRACEPARENT says,
-    empty without.
+    """Return the W3C `traceparent` of the caller: that of its current OpenTelemetry span, else what
+    TRACEPARENT says, empty without.
 
     Where nobody has imported OpenTelemetry there is no current span.
     """

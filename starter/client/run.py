@@ -1,4 +1,6 @@
-"""One run, seen from a client: its view, its changes, its outcome, and the updates that a client sends it."""
+"""One run, seen from a client: its view, its changes, its outcome, and the updates
+that a client sends it.
+"""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -59,16 +61,18 @@ T = TypeVar("T")
 
 
 Fork = Callable[[str, str, str, ForkOptions], Awaitable["Run[RunReport]"]]
-"""Starts a fork of the run of that name, with another script of its program, the node named, unless that is empty."""
+"""Starts a fork of the run of that name, with another script of its program, the node
+named, unless that is empty.
+"""
 
 
 class Run(Decisions, Generic[T]):
-    """A run by its id, whose result is a `T`. It goes on whatever becomes of this object or of the process that holds
-    it.
+    """A run by its id, whose result is a `T`. It goes on whatever becomes of this object or of the
+    process that holds it.
 
-    `joined` says that it was there already when it was asked for; `ui_url` is its page in the web UI, if known;
-    `stopped` returns whether its local server was stopped; `began` and `closed` are seconds of the Unix clock, 0 if
-    not known or not yet.
+    `joined` says that it was there already when it was asked for; `ui_url` is its page in the web
+    UI, if known; `stopped` returns whether its local server was stopped; `began` and `closed` are
+    seconds of the Unix clock, 0 if not known or not yet.
     """
 
     began: float = 0.0
@@ -107,10 +111,11 @@ class Run(Decisions, Generic[T]):
         return self._outcome
 
     async def result(self) -> T:
-        """Wait until the run is over and return its result: a value of the type that `start` or `find` was given for
-        it, or without one the report, however the run has ended.
+        """Wait until the run is over and return its result: a value of the type that `start` or
+        `find` was given for it, or without one the report, however the run has ended.
 
-        Raises NoResult if a type was given and the run has no whole answer of it; and what `report` raises.
+        Raises NoResult if a type was given and the run has no whole answer of it;
+        and what `report` raises.
         """
         report = await self.report()
         if self._result is None:
@@ -118,12 +123,12 @@ class Run(Decisions, Generic[T]):
         return result_of(report, self._result)
 
     async def report(self) -> RunReport:
-        """Wait until the run is over and return its report; `status` is done, partial, failed or cancelled. If the
-        server has ended it, the ledger of effects is asked about the writes that were in flight: without a worker they
-        stay unknown.
+        """Wait until the run is over and return its report; `status` is done, partial, failed or
+        cancelled. If the server has ended it, the ledger of effects is asked about the writes that
+        were in flight: without a worker they stay unknown.
 
-        Raises InvalidRequest if the request or the plan was wrong, so that nothing was run; ServerUnreachable if the
-        server goes away.
+        Raises InvalidRequest if the request or the plan was wrong, so that nothing was run;
+        ServerUnreachable if the server goes away.
         """
         outcome = await self.outcome()
         if outcome.refused:
@@ -131,10 +136,14 @@ class Run(Decisions, Generic[T]):
         report = outcome.report
         if report.nodes or all(write.status != "unknown" for write in report.writes):
             return report
-        return await unless_stopped(retry_outages(lambda: self._by_the_ledger(report)), self._stopped)
+        return await unless_stopped(
+            retry_outages(lambda: self._by_the_ledger(report)), self._stopped
+        )
 
     async def _by_the_ledger(self, report: RunReport) -> RunReport:
-        """Return the report of a run that the server has ended, with what the ledger of effects says of its writes."""
+        """Return the report of a run that the server has ended, with what the ledger of
+        effects says of its writes.
+        """
         last = await self._last()
         if last.status is WorkflowExecutionStatus.CANCELED:
             return report
@@ -170,7 +179,9 @@ class Run(Decisions, Generic[T]):
         return first  # the id belongs to another run by now
 
     async def _successor(self) -> WorkflowHandle[Any, Any] | None:
-        """Return the run that goes on after a reset, which terminates the one before; None after any other end."""
+        """Return the run that goes on after a reset, which terminates the one before;
+        None after any other end.
+        """
         first = await self._first.describe()
         latest = await self._latest.describe()
         is_same = _first_run_of(latest) == _first_run_of(first)
@@ -179,8 +190,8 @@ class Run(Decisions, Generic[T]):
         return self._client.get_workflow_handle(self.id, run_id=latest.run_id)
 
     async def view(self) -> RunView:
-        """Return the run as it stands, with every node. Raises NoAnswer if no worker answers, or another
-        SennitError.
+        """Return the run as it stands, with every node. Raises NoAnswer if no worker answers,
+        or another SennitError.
         """
         return await activity_details(self._client, await self._with_all_pages(await self._page(0)))
 
@@ -193,8 +204,8 @@ class Run(Decisions, Generic[T]):
             return None
 
     async def repairs(self) -> int:
-        """Return how often the planner of the run's goal was shown what is wrong with its plan. Needs no worker. Raises
-        SennitError.
+        """Return how often the planner of the run's goal was shown what is wrong with its plan.
+        Needs no worker. Raises SennitError.
         """
         try:
             found = await self._latest.describe()
@@ -203,29 +214,34 @@ class Run(Decisions, Generic[T]):
         return await plan_repairs(self._client, self.id, _first_run_of(found))
 
     async def script(self, node: str = "") -> ScriptView:
-        """Return a program of the run, with what each line has called. Raises Refused, or another SennitError."""
+        """Return a program of the run, with what each line has called. Raises Refused,
+        or another SennitError.
+        """
         found = await self._query("script", {"node": node}, "shows no script")
         if "problem" in found:
             raise Refused(f"{self.id}: {one_line(found['problem'])}")
         try:
             return ScriptView.model_validate(found)
         except ValidationError:
-            raise Refused(f"{self.id} is not a run of this Sennit: its script has another form") from None
+            raise Refused(
+                f"{self.id} is not a run of this Sennit: its script has another form"
+            ) from None
 
     async def plan(self, *, on_mask: Callable[[], None] | None = None) -> Plan:
-        """Return the plan that the run works on, whoever wrote it: with the nodes that a planner has added, the scripts
-        that programs were given last, and the inputs of this run as the values that its inputs have by default. So it
-        starts another run as it is. Calls of tool loops and of programs are no nodes of it. `on_mask` is called if the
-        worker that reads it masks a secret in it.
+        """Return the plan that the run works on, whoever wrote it: with the nodes that a
+        planner has added, the scripts that programs were given last, and the inputs of this run
+        as the values that its inputs have by default. So it starts another run as it is. Calls
+        of tool loops and of programs are no nodes of it. `on_mask` is called if the worker that
+        reads it masks a secret in it.
 
-        A worker reads it. Raises NotEnded while there is no plan yet, NoOutput if it is gone, Refused if the run is
-        none of this Sennit, or another SennitError.
+        A worker reads it. Raises NotEnded while there is no plan yet, NoOutput if it is gone,
+        Refused if the run is none of this Sennit, or another SennitError.
         """
         return await run_plan(self._client, self.id, self.script, on_mask)
 
     async def sharing(self) -> dict[str, str]:
-        """Return of the first 500 nodes whether they may share an activity, and if not why. Raises Refused, or another
-        SennitError.
+        """Return of the first 500 nodes whether they may share an activity, and if not why. Raises
+        Refused, or another SennitError.
         """
         reply = await self._query("sharing", {}, "does not say it")
         reasons = None
@@ -238,8 +254,8 @@ class Run(Decisions, Generic[T]):
         return {str(node): one_line(str(reason)) for node, reason in reasons.items()}
 
     async def figures(self) -> FiguresPage:
-        """Return the figures of the run as it stands, with when each of its calls ran. Raises NoAnswer if no worker
-        answers, Refused if it has no plan yet, or another SennitError.
+        """Return the figures of the run as it stands, with when each of its calls ran. Raises
+        NoAnswer if no worker answers, Refused if it has no plan yet, or another SennitError.
         """
         page = await self._figures_page(0)
         calls = list(page.calls)
@@ -253,23 +269,29 @@ class Run(Decisions, Generic[T]):
         return page.model_copy(update={"calls": tuple(calls), "flow": tuple(flow), "next": None})
 
     async def _figures_page(self, start: int) -> FiguresPage:
-        found = await self._query("figures", {"from": start, "limit": MAX_PAGE_NODES}, "gives no figures")
+        found = await self._query(
+            "figures", {"from": start, "limit": MAX_PAGE_NODES}, "gives no figures"
+        )
         if isinstance(found, dict) and "problem" in found:
             raise Refused(f"{self.id}: {one_line(found['problem'])}")
         try:
             return FiguresPage.model_validate(found)
         except ValidationError:
-            raise Refused(f"{self.id} is not a run of this Sennit: its figures have another form") from None
+            raise Refused(
+                f"{self.id} is not a run of this Sennit: its figures have another form"
+            ) from None
 
-    async def output(self, node: str = "", path: str = "", *, on_mask: Callable[[], None] | None = None) -> Any:
-        """Return the output of a node that has ended, whole, also while the run goes on: `n7`, an item of a map
-        (`notes[1]`), a call of a program, a node of a sub-agent (`sub.n1`). Without a node it is the run's answer. With
-        `path`, such as `items[0].title`, it is what is there. `on_mask` is called if the worker that reads it masks a
-        secret in it that is stored.
+    async def output(
+        self, node: str = "", path: str = "", *, on_mask: Callable[[], None] | None = None
+    ) -> Any:
+        """Return the output of a node that has ended, whole, also while the run goes on: `n7`, an
+        item of a map (`notes[1]`), a call of a program, a node of a sub-agent (`sub.n1`). Without a
+        node it is the run's answer. With `path`, such as `items[0].title`, it is what is there.
+        `on_mask` is called if the worker that reads it masks a secret in it that is stored.
 
-        A worker reads it. Raises NotEnded if the node or the run goes on, NoOutput if it has ended without one or the
-        output is gone, InvalidRequest with the reason if the run was refused, Refused if there is no such node or path,
-        or another SennitError.
+        A worker reads it. Raises NotEnded if the node or the run goes on, NoOutput if it has ended
+        without one or the output is gone, InvalidRequest with the reason if the run was refused,
+        Refused if there is no such node or path, or another SennitError.
         """
         if not node:
             return await self._answer(path)
@@ -286,7 +308,9 @@ class Run(Decisions, Generic[T]):
             raise
 
     async def outputs(self) -> dict[str, Any]:
-        """Return the outputs of all nodes that have one by now, by their names, in plan order. See `output`."""
+        """Return the outputs of all nodes that have one by now, by their names, in
+        plan order. See `output`.
+        """
         view = await self.view()
         succeeded = [node for node in view.nodes if node.status == "succeeded"]
         names = [node.id for node in succeeded if node.ref is not None]
@@ -296,20 +320,28 @@ class Run(Decisions, Generic[T]):
         return (await self._latest.describe()).status is not WorkflowExecutionStatus.RUNNING
 
     async def _raise_if_refused(self) -> None:
-        """Raise InvalidRequest with the reason if the run, which is over, was refused, so that it has no outputs."""
+        """Raise InvalidRequest with the reason if the run, which is over, was refused, so
+        that it has no outputs.
+        """
         outcome = await self.outcome()
         if outcome.refused:
-            raise InvalidRequest(f"{self.id} was refused, and nothing was run: {outcome.report.problem}")
+            raise InvalidRequest(
+                f"{self.id} was refused, and nothing was run: {outcome.report.problem}"
+            )
 
     async def _answer(self, path: str) -> Any:
         if not await self._is_over():
             view = await self.view()
             known = [node.id for node in view.nodes if node.status == "succeeded"]
-            raise NotEnded(f"{self.id} has no answer yet; there are outputs of {format_names(known)}")
+            raise NotEnded(
+                f"{self.id} has no answer yet; there are outputs of {format_names(known)}"
+            )
         await self._raise_if_refused()
         report = (await self.outcome()).report
         if report.answer is None:
-            raise NoOutput(f"{self.id} has no answer: {one_line(report.problem or report.status, 500)}")
+            raise NoOutput(
+                f"{self.id} has no answer: {one_line(report.problem or report.status, 500)}"
+            )
         if report.answer_ref is not None:
             raise NoOutput(report.warnings[-1])
         try:
@@ -327,14 +359,20 @@ class Run(Decisions, Generic[T]):
         return first.model_copy(update={"nodes": tuple(nodes), "next": None})
 
     async def _page(self, start: int) -> RunView:
-        found = await self._query("plan", {"from": start, "limit": MAX_PAGE_NODES}, "gives no view of itself")
+        found = await self._query(
+            "plan", {"from": start, "limit": MAX_PAGE_NODES}, "gives no view of itself"
+        )
         try:
             return RunView.model_validate(found)
         except ValidationError:
-            raise Refused(f"{self.id} is not a run of this Sennit: its view has another form") from None
+            raise Refused(
+                f"{self.id} is not a run of this Sennit: its view has another form"
+            ) from None
 
     async def _query(self, name: str, fields: dict[str, Any], failing: str) -> Any:
-        """Return what the run answers. Raises NoAnswer, which names what it is `failing` at, or another SennitError."""
+        """Return what the run answers. Raises NoAnswer, which names what it is `failing` at,
+        or another SennitError.
+        """
         try:
             return await self._latest.query(name, fields, rpc_timeout=QUERY_TIMEOUT)
         except WorkflowQueryFailedError as failure:
@@ -345,10 +383,11 @@ class Run(Decisions, Generic[T]):
     async def watch(
         self, *, every: bool = False, on_silence: Callable[[str], None] | None = None
     ) -> AsyncGenerator[RunView, None]:
-        """Yield the run's view whenever it changed, until the run is over; with `every`, after each query.
+        """Yield the run's view whenever it changed, until the run is over; with
+        `every`, after each query.
 
-        Queries every 0.3 s, less often up to 2 s while nothing changes. While no worker answers it calls `on_silence`
-        and goes on. Raises SennitError if the server stays away.
+        Queries every 0.3 s, less often up to 2 s while nothing changes. While no worker answers it
+        calls `on_silence` and goes on. Raises SennitError if the server stays away.
         """
         ended = asyncio.ensure_future(self.outcome())
         query: asyncio.Future[tuple[RunView | None, RunView | None]] | None = None
@@ -383,15 +422,23 @@ class Run(Decisions, Generic[T]):
                     await asyncio.gather(task, return_exceptions=True)
 
     async def _changed_view(
-        self, last_page: RunView | None, view: RunView | None, on_silence: Callable[[str], None] | None
+        self,
+        last_page: RunView | None,
+        view: RunView | None,
+        on_silence: Callable[[str], None] | None,
     ) -> tuple[RunView | None, RunView | None]:
-        """Return the first page and the whole view, read again if that page has changed; no page if nobody answers."""
+        """Return the first page and the whole view, read again if that page has changed; no
+        page if nobody answers.
+        """
         try:
             page = await self._page(0)
             if page != last_page:
                 view = await self._with_all_pages(page)
             return page, view
-        except (NoAnswer, ServerUnreachable) as error:  # whether the server stays away is for `outcome` to say
+        except (
+            NoAnswer,
+            ServerUnreachable,
+        ) as error:  # whether the server stays away is for `outcome` to say
             if on_silence:
                 on_silence(str(error))
         return None, view
@@ -399,22 +446,29 @@ class Run(Decisions, Generic[T]):
     async def events(
         self, *, after: int = 0, follow: bool = True, texts: bool = True, position: int = 0
     ) -> AsyncGenerator[RunEvent, None]:
-        """Yield what has happened in the run, from the beginning or `after` the event of that number, and then what
-        happens, until the run is over. Its last event is `ended`. It waits as long as the run does, also for a person.
-        Without `follow` it waits for nothing: it yields what has happened by now.
+        """Yield what has happened in the run, from the beginning or `after` the event of that
+        number, and then what happens, until the run is over. Its last event is `ended`. It waits as
+        long as the run does, also for a person. Without `follow` it waits for nothing: it yields
+        what has happened by now.
 
-        Each event is a fact that the run has recorded, and keeps its number whatever becomes of workers and readers.
-        Numbers rise; after a reset the events that it took back are followed by `reset`, with higher numbers. Without a
-        worker there is nothing new, and once the run is over it is NoAnswer. Raises ServerUnreachable.
+        Each event is a fact that the run has recorded, and keeps its number whatever becomes of
+        workers and readers. Numbers rise; after a reset the events that it took back are followed
+        by `reset`, with higher numbers. Without a worker there is nothing new, and once the run is
+        over it is NoAnswer. Raises ServerUnreachable.
 
-        With `texts`, what models write comes piece by piece as `text`, and `discarded` for what is no output: see
-        `RunEvent`. A reader that comes again goes on at the `position` of the last piece that it had.
+        With `texts`, what models write comes piece by piece as `text`, and `discarded` for what
+        is no output: see `RunEvent`. A reader that comes again goes on at the `position` of the
+        last piece that it had.
         """
         facts = self._facts(after=after, follow=follow)
         listener: TextListener | None = None
         upcoming: asyncio.Future[RunEvent | None] | None = None
         try:
-            if texts and follow and not await unless_stopped(retry_outages(self._is_over), self._stopped):
+            if (
+                texts
+                and follow
+                and not await unless_stopped(retry_outages(self._is_over), self._stopped)
+            ):
                 listener = TextListener(self._client, self.id, position)
             while True:
                 # Texts do not wait for a worker that answers for the run.
@@ -458,8 +512,9 @@ class Run(Decisions, Generic[T]):
                 await asyncio.sleep(pause)
 
     async def texts(self, *, position: int = 0) -> AsyncGenerator[RunEvent, None]:
-        """Yield what models write for the run while they write, and nothing else, until the run is over: the events
-        `text` and `discarded` of `events`. A run that is over has none. Raises SennitError if the server stays away.
+        """Yield what models write for the run while they write, and nothing else, until the run is
+        over: the events `text` and `discarded` of `events`. A run that is over has none. Raises
+        SennitError if the server stays away.
         """
         if await unless_stopped(retry_outages(self._is_over), self._stopped):
             return
@@ -475,17 +530,23 @@ class Run(Decisions, Generic[T]):
             ended.cancel()
             await listener.close()
 
-    async def fork(self, script: str = "", *, node: str = "", **options: Unpack[ForkOptions]) -> "Run[RunReport]":
-        """Start a run that does again what this one did, which is over, and return it: what it calls as this did is
-        taken over, and not called. `script` is another script of its program, or of the program `node` of its plan.
+    async def fork(
+        self, script: str = "", *, node: str = "", **options: Unpack[ForkOptions]
+    ) -> "Run[RunReport]":
+        """Start a run that does again what this one did, which is over, and return it: what it
+        calls as this did is taken over, and not called. `script` is another script of its program,
+        or of the program `node` of its plan.
 
         Raises NotAllowed if this run goes on; for the rest see `Sennit.fork`.
         """
         return await self._fork(self.id, script, node, options)
 
-    async def dry_run(self, script: str, *, node: str = "main", repeat_writes: bool = False) -> DryRunReport:
-        """Return what an edit would do that gives the program `node` this script, as far as the recorded ends of calls
-        reach: what is taken over, what is made again, and what is cancelled. Nothing is changed.
+    async def dry_run(
+        self, script: str, *, node: str = "main", repeat_writes: bool = False
+    ) -> DryRunReport:
+        """Return what an edit would do that gives the program `node` this script, as far as the
+        recorded ends of calls reach: what is taken over, what is made again, and what is
+        cancelled. Nothing is changed.
 
         The run may go on meanwhile. Raises NoAnswer if no worker plays it, or another SennitError.
         """
@@ -497,7 +558,9 @@ class Run(Decisions, Generic[T]):
         return await dry_run(self._client, call)
 
     async def cancel(self) -> None:
-        """Ask the run to cancel: it stops running nodes and ends as cancelled. A run that is over stays as it is."""
+        """Ask the run to cancel: it stops running nodes and ends as cancelled. A run that
+        is over stays as it is.
+        """
         try:
             await self._latest.cancel()
         except RPCError as error:
@@ -505,8 +568,9 @@ class Run(Decisions, Generic[T]):
 
 
 def pause_after(took: float, pause: float, *, answered: bool) -> float:
-    """Return for how many seconds to leave a run alone after a query. One that takes long is asked less often; but a
-    lost worker costs a whole query, and as soon as another one is there, the next is answered.
+    """Return for how many seconds to leave a run alone after a query. One that takes long is
+    asked less often; but a lost worker costs a whole query, and as soon as another one is
+    there, the next is answered.
     """
     if answered:
         return max(pause, 2 * took)
@@ -514,15 +578,17 @@ def pause_after(took: float, pause: float, *, answered: bool) -> float:
 
 
 def _next_pause(pause: float, *, changed: bool) -> float:
-    """Return how long to wait before the next look: a moment after news, and each time longer without."""
+    """Return how long to wait before the next look: a moment after news, and
+    each time longer without.
+    """
     if changed:
         return FAST
     return min(pause * 1.25, SLOW)
 
 
 def _following(following: int | None, after: int) -> int | None:
-    """Return the number at which the page after this one begins; None also if a reply does not lead on, so that no
-    reader goes round for ever.
+    """Return the number at which the page after this one begins; None also if a reply does not lead
+    on, so that no reader goes round for ever.
     """
     if following is None or following <= after:
         return None

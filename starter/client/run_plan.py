@@ -22,7 +22,9 @@ async def run_plan(
     script_of: Callable[[str], Awaitable[ScriptView]],
     on_mask: Callable[[], None] | None,
 ) -> Plan:
-    """Return the plan of a run as `Run.plan` says. `script_of` gives a program of it as it is now."""
+    """Return the plan of a run as `Run.plan` says. `script_of` gives a
+    program of it as it is now.
+    """
     stored = await read_output(client, run, PLAN, "plan", on_mask)
     typed = await _typed_inputs(client, run)
     nodes = [await _with_script(node, script_of) for node in stored["nodes"]]
@@ -31,11 +33,15 @@ async def run_plan(
     try:
         return parse_plan({**stored, "nodes": nodes, "inputs": declared})
     except InvalidPlan as error:
-        raise Refused(f"{run} is not a run of this Sennit: its plan has another form: {error}") from None
+        raise Refused(
+            f"{run} is not a run of this Sennit: its plan has another form: {error}"
+        ) from None
 
 
 async def _typed_inputs(client: Client, run: str) -> dict[str, Any]:
-    """Return the inputs in a run's request. Attached files are not among them: only this run may read its copies."""
+    """Return the inputs in a run's request. Attached files are not among them: only this
+    run may read its copies.
+    """
     try:
         async for event in client.get_workflow_handle(run).fetch_history_events(page_size=1):
             sent = event.workflow_execution_started_event_attributes.input.payloads[:1]
@@ -46,7 +52,9 @@ async def _typed_inputs(client: Client, run: str) -> dict[str, Any]:
     return dict(request.get("inputs") or {})
 
 
-async def _with_script(node: dict[str, Any], script_of: Callable[[str], Awaitable[ScriptView]]) -> dict[str, Any]:
+async def _with_script(
+    node: dict[str, Any], script_of: Callable[[str], Awaitable[ScriptView]]
+) -> dict[str, Any]:
     if node["kind"] != "program":
         return node
     shown = await script_of(node["id"])

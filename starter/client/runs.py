@@ -1,4 +1,6 @@
-"""The runs of a namespace, newest first, as Temporal's visibility store knows them: no worker is asked."""
+"""The runs of a namespace, newest first, as Temporal's visibility store knows
+them: no worker is asked.
+"""
 
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
@@ -25,9 +27,10 @@ _ENDED: Mapping[WorkflowExecutionStatus, RunStatus] = {
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """A run in a list. `waits_for` names the node that needs a person or a server; numbers are None where the namespace
-    lacks search attributes. `began` and `closed` are seconds of the Unix clock, `closed` 0 while the run goes on.
-    `caller` says whose agent has started it through `sennit serve`; it is empty for all other runs.
+    """A run in a list. `waits_for` names the node that needs a person or a server; numbers are None
+    where the namespace lacks search attributes. `began` and `closed` are seconds of the Unix clock,
+    `closed` 0 while the run goes on. `caller` says whose agent has started it through `sennit
+    serve`; it is empty for all other runs.
     """
 
     id: str
@@ -55,27 +58,34 @@ async def read_runs(
     failed: bool,
     on_more: Callable[[], None],
 ) -> list[RunSummary]:
-    """Return the latest run of each id that fits, the newest first, without sub-agents. If more fit than one listing
-    reads, `on_more` is called.
+    """Return the latest run of each id that fits, the newest first, without sub-agents. If more fit
+    than one listing reads, `on_more` is called.
 
-    Raises Refused if the namespace lacks the search attribute that a filter needs; another SennitError if the server
-    does not answer.
+    Raises Refused if the namespace lacks the search attribute that a filter needs; another
+    SennitError if the server does not answer.
     """
     found: dict[str, RunSummary] = {}
     try:
-        async for each in _executions(client, _query(status, tenant, since, failed=failed), on_more):
+        async for each in _executions(
+            client, _query(status, tenant, since, failed=failed), on_more
+        ):
             summary = await summary_of(each)
             if each.id not in found or found[each.id].began < summary.began:
                 found[each.id] = summary
     except RPCError as error:
         if error.status is RPCStatusCode.INVALID_ARGUMENT and (status or tenant or failed):
-            why = "this namespace lacks the search attributes that --status, --tenant and --failed read"
+            why = (
+                "this namespace lacks the search attributes that --status, --tenant and --failed "
+                "read"
+            )
             raise Refused(f"{why}; create them with: sennit setup") from None
         raise error_of(error) from None
     return sorted(found.values(), key=lambda each: (-each.began, each.id))
 
 
-async def _executions(client: Client, query: str, on_more: Callable[[], None]) -> AsyncIterator[WorkflowExecution]:
+async def _executions(
+    client: Client, query: str, on_more: Callable[[], None]
+) -> AsyncIterator[WorkflowExecution]:
     read = 0
     async for each in client.list_workflows(query):
         if read == MAX_LISTED_RUNS:
@@ -86,20 +96,27 @@ async def _executions(client: Client, query: str, on_more: Callable[[], None]) -
             yield each
 
 
-def _query(status: RunStatus | None, tenant: str | None, since: datetime | None, *, failed: bool) -> str:
-    """Return the list filter, which finds the same runs as `_status` would. A reset and a continuation leave a run
-    behind that is over but not the run's end.
+def _query(
+    status: RunStatus | None, tenant: str | None, since: datetime | None, *, failed: bool
+) -> str:
+    """Return the list filter, which finds the same runs as `_status` would. A reset and a
+    continuation leave a run behind that is over but not the run's end.
     """
     parts = [f"WorkflowType = '{WORKFLOW_TYPE}'", "ExecutionStatus != 'ContinuedAsNew'"]
     if status in ("running", "blocked"):
         parts += ["ExecutionStatus = 'Running'", f"SennitStatus = '{status}'"]
     elif status == "failed":
-        parts.append("(SennitStatus = 'failed' OR ExecutionStatus IN ('Failed', 'Terminated', 'TimedOut'))")
+        parts.append(
+            "(SennitStatus = 'failed' OR ExecutionStatus IN ('Failed', 'Terminated', 'TimedOut'))"
+        )
         parts.append("ExecutionStatus != 'Canceled'")
     elif status == "cancelled":  # one that waits for its writes to end says so itself
         parts.append("(ExecutionStatus = 'Canceled' OR SennitStatus = 'cancelled')")
     elif status == "done":
-        silent = "ExecutionStatus = 'Completed' AND (SennitStatus IS NULL OR SennitStatus IN ('running', 'blocked'))"
+        silent = (
+            "ExecutionStatus = 'Completed' AND (SennitStatus IS NULL OR SennitStatus IN "
+            "('running', 'blocked'))"
+        )
         parts.append(f"(SennitStatus = 'done' AND ExecutionStatus != 'Canceled' OR {silent})")
     elif status:
         parts += [f"SennitStatus = '{status}'", "ExecutionStatus != 'Canceled'"]
@@ -122,7 +139,8 @@ async def summary_of(found: WorkflowExecution) -> RunSummary:
     if found.close_time:
         closed = found.close_time.timestamp()
     waits = ""
-    if found.status is WorkflowExecutionStatus.RUNNING:  # the memo of a run that was ended may still say it
+    # The memo of a run that was ended may still say it.
+    if found.status is WorkflowExecutionStatus.RUNNING:
         waits = str(memo.get(WAITS_FOR) or "")
     tokens = values.get("SennitTokens")
     if tokens is not None:
@@ -146,7 +164,9 @@ async def summary_of(found: WorkflowExecution) -> RunSummary:
 
 
 def _status(status: WorkflowExecutionStatus | None, values: Mapping[str, Any]) -> RunStatus:
-    """Return the run's own status where it could still write one; the server's word about any other end."""
+    """Return the run's own status where it could still write one; the server's
+    word about any other end.
+    """
     recorded: RunStatus | None = values.get("SennitStatus")
     ended: RunStatus = "failed"
     if status:

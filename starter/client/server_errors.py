@@ -6,7 +6,13 @@ from typing import TypeVar
 
 from temporalio.service import RPCError, RPCStatusCode
 
-from sennit.starter.client.errors import NoAnswer, NoNamespace, Refused, SennitError, ServerUnreachable
+from sennit.starter.client.errors import (
+    NoAnswer,
+    NoNamespace,
+    Refused,
+    SennitError,
+    ServerUnreachable,
+)
 from sennit.workflows.plan.language.text import one_line
 
 OUTAGE = 30.0
@@ -15,13 +21,20 @@ OUTAGE = 30.0
 STOPPED_FOR = 3
 """Seconds after which a stopped local stack is not just being replaced by another client."""
 
-_SDK_RETRIES = 20.0  # a call lasting longer was answered for a while: the SDK itself gives up after 10 s
+# A call lasting longer was answered for a while: the SDK itself gives up after 10 s.
+_SDK_RETRIES = 20.0
 
 T = TypeVar("T")
 
 _CUT_OFF = "transport error"  # of unknown status: the connection broke off under the call
-_PASSING = {RPCStatusCode.UNAVAILABLE, RPCStatusCode.RESOURCE_EXHAUSTED, RPCStatusCode.ABORTED, RPCStatusCode.INTERNAL}
-_LATE = {RPCStatusCode.DEADLINE_EXCEEDED, RPCStatusCode.CANCELLED}  # also after a sleep of the machine
+_PASSING = {
+    RPCStatusCode.UNAVAILABLE,
+    RPCStatusCode.RESOURCE_EXHAUSTED,
+    RPCStatusCode.ABORTED,
+    RPCStatusCode.INTERNAL,
+}
+# Also after a sleep of the machine.
+_LATE = {RPCStatusCode.DEADLINE_EXCEEDED, RPCStatusCode.CANCELLED}
 _SLOW = {*_LATE, RPCStatusCode.FAILED_PRECONDITION}
 _WRONG = {RPCStatusCode.NOT_FOUND, RPCStatusCode.INVALID_ARGUMENT, RPCStatusCode.ALREADY_EXISTS}
 _DENIED = {RPCStatusCode.PERMISSION_DENIED, RPCStatusCode.UNAUTHENTICATED}
@@ -35,7 +48,10 @@ def error_of(error: RPCError) -> SennitError:
     if error.status in _WRONG:
         return Refused(message)
     if error.status in _SLOW and "failed state" in message:
-        return NoAnswer("the run's own code fails on its worker, which tries again; its log and the web UI say why")
+        return NoAnswer(
+            "the run's own code fails on its worker, which tries again; its log and the web UI "
+            "say why"
+        )
     if error.status in _LATE:  # the message is the transport's
         return NoAnswer("no worker answers for the run")
     if error.status in _SLOW:
@@ -46,7 +62,8 @@ def error_of(error: RPCError) -> SennitError:
 
 
 async def retry_outages(call: Callable[[], Awaitable[T]], longest: float = OUTAGE) -> T:
-    """Return what `call` gives, trying again while the server is away for less than `longest` seconds.
+    """Return what `call` gives, trying again while the server is away for less
+    than `longest` seconds.
 
     For reading only: `call` may run many times. Raises SennitError.
     """
@@ -67,13 +84,17 @@ async def retry_outages(call: Callable[[], Awaitable[T]], longest: float = OUTAG
 
 
 async def unless_stopped(call: Awaitable[T], stopped: Callable[[], bool]) -> T:
-    """Return what `call` gives. Raises ServerUnreachable once `stopped` has been true for some seconds."""
+    """Return what `call` gives. Raises ServerUnreachable once `stopped` has been
+    true for some seconds.
+    """
     waiting, seconds = asyncio.ensure_future(call), 0
     try:
         while not (await asyncio.wait({waiting}, timeout=1))[0]:
             seconds = seconds + 1 if stopped() else 0
             if seconds > STOPPED_FOR:
-                raise ServerUnreachable("the local stack was stopped; its runs go on at the next start")
+                raise ServerUnreachable(
+                    "the local stack was stopped; its runs go on at the next start"
+                )
         return await waiting
     finally:
         waiting.cancel()

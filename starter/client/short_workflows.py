@@ -20,23 +20,37 @@ T = TypeVar("T", bound=BaseModel)
 
 
 async def ask_worker(
-    client: Client, kind: str, call: BaseModel, gives: type[T], *, name: str, limit: timedelta, task: str
+    client: Client,
+    kind: str,
+    call: BaseModel,
+    gives: type[T],
+    *,
+    name: str,
+    limit: timedelta,
+    task: str,
 ) -> T:
-    """Return what a workflow of this type gives. It is deleted then, since its history has what it has read.
+    """Return what a workflow of this type gives. It is deleted then, since its
+    history has what it has read.
 
-    Its id begins with `name`, which no run has. Raises NoAnswer, which says that no worker could do the `task`, or what
-    `error_of` gives.
+    Its id begins with `name`, which no run has. Raises NoAnswer, which says that no worker could do
+    the `task`, or what `error_of` gives.
     """
     workflow_id = f"{name}-{secrets.token_hex(4)}"
     try:
         reader = await client.start_workflow(
-            kind, call, id=workflow_id, task_queue=WORKFLOW, result_type=gives, execution_timeout=limit
+            kind,
+            call,
+            id=workflow_id,
+            task_queue=WORKFLOW,
+            result_type=gives,
+            execution_timeout=limit,
         )
         try:
             found: T = await reader.result()
             return found
         finally:
-            with suppress(RPCError):  # some may start workflows and not delete them: retention does it
+            # Some may start workflows and not delete them: retention does it.
+            with suppress(RPCError):
                 await _delete(client, workflow_id, reader.result_run_id or "")
     except WorkflowFailureError as failure:
         why = await why_silent(client, workflow_id)
@@ -48,5 +62,7 @@ async def ask_worker(
 
 async def _delete(client: Client, name: str, run_id: str) -> None:
     execution = WorkflowExecution(workflow_id=name, run_id=run_id)
-    request = DeleteWorkflowExecutionRequest(namespace=client.namespace, workflow_execution=execution)
+    request = DeleteWorkflowExecutionRequest(
+        namespace=client.namespace, workflow_execution=execution
+    )
     await client.workflow_service.delete_workflow_execution(request)

@@ -33,14 +33,18 @@ REST_SECONDS = 2.0
 """For which the end of a run waits until its last text is read."""
 LONGEST_STREAM = timedelta(days=1)
 """For a stream that no worker serves; while somebody listens, another one follows."""
-_NOT_ALLOWED = (RPCStatusCode.PERMISSION_DENIED, RPCStatusCode.UNAUTHENTICATED, RPCStatusCode.UNIMPLEMENTED)
+_NOT_ALLOWED = (
+    RPCStatusCode.PERMISSION_DENIED,
+    RPCStatusCode.UNAUTHENTICATED,
+    RPCStatusCode.UNIMPLEMENTED,
+)
 
 
 class TextListener:
     """Polls the stream of one run from a position on, and starts it if it is not there.
 
-    `number` is that of the run's last event, which events of texts have too. What the server does not give is missing:
-    a text is only how an output comes about.
+    `number` is that of the run's last event, which events of texts have too. What the server does
+    not give is missing: a text is only how an output comes about.
     """
 
     def __init__(self, client: Client, run: str, position: int) -> None:
@@ -64,7 +68,9 @@ class TextListener:
                 upcoming.cancel()
 
     async def rest(self) -> list[RunEvent]:
-        """Return what has come and was not yielded, once the run is over. Then nobody listens any more."""
+        """Return what has come and was not yielded, once the run is over. Then
+        nobody listens any more.
+        """
         await self.close()
         try:
             async with asyncio.timeout(REST_SECONDS):
@@ -72,7 +78,12 @@ class TextListener:
                 while page.items:
                     self._take(page)
                     page = await self._poll(waits=False)
-        except (TimeoutError, RPCError, WorkflowUpdateFailedError, WorkflowUpdateRPCTimeoutOrCancelledError):
+        except (
+            TimeoutError,
+            RPCError,
+            WorkflowUpdateFailedError,
+            WorkflowUpdateRPCTimeoutOrCancelledError,
+        ):
             pass  # the outputs are there, and how they came about no longer matters
         found: list[RunEvent] = []
         while not self._events.empty():
@@ -86,7 +97,8 @@ class TextListener:
         await asyncio.gather(self._listening, return_exceptions=True)
 
     async def _listen(self) -> None:
-        while not self._is_closed:  # the SDK turns the cancellation of a poll into an error of its own
+        # The SDK turns the cancellation of a poll into an error of its own.
+        while not self._is_closed:
             try:
                 self._take(await self._poll(waits=True))
                 continue
@@ -99,7 +111,9 @@ class TextListener:
                 await asyncio.sleep(PAUSE)
 
     async def _poll(self, *, waits: bool) -> StreamPage:
-        """Return the next page. Raises RPCError or an error of updates, after which the stream is started again."""
+        """Return the next page. Raises RPCError or an error of updates, after which the
+        stream is started again.
+        """
         if not self._is_started:
             return await self._first_page()
         stream = self._client.get_workflow_handle(stream_of(self._run))
@@ -137,7 +151,9 @@ class TextListener:
 
 
 def _event(item: StreamItem) -> RunEvent:
-    """Return a piece of text, or that the text of an attempt is discarded and why, as an event without a number."""
+    """Return a piece of text, or that the text of an attempt is discarded and why, as an
+    event without a number.
+    """
     return RunEvent(
         number=0,
         at=time.time(),

@@ -33,7 +33,9 @@ def add_arguments(parser: Parser) -> None:
         add_start_arguments(parser, replans=True)
         return
     parser.describe("GOAL", EXAMPLES)
-    parser.add_argument("goal", metavar="GOAL", help="the question or task; - reads it from standard input")
+    parser.add_argument(
+        "goal", metavar="GOAL", help="the question or task; - reads it from standard input"
+    )
     program_help = "answer by this program of the library instead of a plan"
     parser.add_argument("--program", metavar="NAME", help=program_help)
     continue_help = "go on with the conversation of this run, which has its answer"
@@ -55,7 +57,10 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
     if args.program is not None:
         what = program_for(args.program, goal)
         if args.attach:
-            raise Refused("--attach: programs of the library take no files; use `sennit run` with a program that does")
+            raise Refused(
+                "--attach: programs of the library take no files; use `sennit run` with a program "
+                "that does"
+            )
     if args.attach:
         what["attachments"] = _numbered(args.attach)
     if args.continues is not None:
@@ -72,14 +77,21 @@ async def _demo(args: argparse.Namespace, terminal: Terminal) -> Exit:
     """Ask the sample question and say what happens."""
     if not CORPUS.is_dir():
         raise Refused("the demo needs the documents in examples/corpus, which come with Sennit")
-    terminal.say(f"Sennit answers a question from the documents in {CORPUS.parent.name}/{CORPUS.name}:")
+    terminal.say(
+        f"Sennit answers a question from the documents in {CORPUS.parent.name}/{CORPUS.name}:"
+    )
     terminal.say(f"  {QUESTION}", "bold")
-    terminal.say("It plans a graph of look-ups, runs them in parallel as a Temporal workflow, and joins the results.")
+    terminal.say(
+        "It plans a graph of look-ups, runs them in parallel as a Temporal workflow, and joins "
+        "the results."
+    )
     return await launch(args, terminal, goal=QUESTION, docs=str(CORPUS))
 
 
 def program_for(name: str, goal: str) -> dict[str, Any]:
-    """Return what starts a program of the library with the goal as its one argument; raises Refused."""
+    """Return what starts a program of the library with the goal as its one
+    argument; raises Refused.
+    """
     names = sorted(path.stem for path in PROGRAMS.glob("*.py"))
     if name not in names:
         way = nearest_or_known(name, names)

@@ -1,4 +1,6 @@
-"""`sennit audit`: who has decided what in a run and its sub-agents, or which rule of the operator has, and when."""
+"""`sennit audit`: who has decided what in a run and its sub-agents, or which rule of the
+operator has, and when.
+"""
 
 import argparse
 from dataclasses import asdict
@@ -20,7 +22,9 @@ def add_arguments(parser: Parser) -> None:
 
 
 async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
-    """Write a line for each decision to standard output: a table, a JSON list, or with jsonl a line each."""
+    """Write a line for each decision to standard output: a table, a JSON list, or
+    with jsonl a line each.
+    """
     sennit: Sennit = await connect(args, terminal)
     lines, silent = await audit(sennit, args.run)
     terminal.results(table(lines, terminal.columns), [asdict(line) for line in lines])

@@ -10,13 +10,17 @@ from sennit.starter.terminal.wait import wait_for_run
 
 
 def add_arguments(parser: Parser) -> None:
-    parser.describe("RUN", "sennit cancel agent-mont-blanc-1a2b3c4d\nsennit cancel nightly-1 --wait")
+    parser.describe(
+        "RUN", "sennit cancel agent-mont-blanc-1a2b3c4d\nsennit cancel nightly-1 --wait"
+    )
     add_run_argument(parser)
     parser.add_argument("--wait", action="store_true", help="wait until the run is cancelled")
 
 
 async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
-    """Ask a run to cancel. Return 0 once the server has the request; with --wait, the run's exit code at its end."""
+    """Ask a run to cancel. Return 0 once the server has the request; with --wait, the
+    run's exit code at its end.
+    """
     sennit = await connect(args, terminal)
     found, is_open = await sennit.look_up(args.run)
     if not is_open:

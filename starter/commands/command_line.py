@@ -1,6 +1,7 @@
 """The command line of `sennit`: its commands, and the flags that all of them share.
 
-Light to import: the module of a command is imported, and adds its own flags, when the command is chosen.
+Light to import: the module of a command is imported, and adds its own flags, when
+the command is chosen.
 """
 
 import argparse
@@ -31,7 +32,10 @@ COMMANDS = {
     "update": ("update", "send an update to a run"),
     "retry": ("update", "run a failed or finished node again"),
     "skip": ("update", "give up a node; joins go on without it"),
-    "edit": ("update", "give a running program another script; calls that both make are taken over"),
+    "edit": (
+        "update",
+        "give a running program another script; calls that both make are taken over",
+    ),
     "answer": ("update", "answer a gate, or give the result of a call that failed"),
     "approve": ("update", "approve a waiting write, program or plan"),
     "reject": ("update", "reject a waiting write, program or plan"),
@@ -39,10 +43,19 @@ COMMANDS = {
     "eval": ("eval", "answer a file of cases, and compare models by right answers, time and cost"),
     "plan": ("plan", "check a plan or a program, draw a plan, or write that of a run into a file"),
     "tools": ("tools", "list the available tools; needs no server"),
-    "setup": ("setup", "prepare a namespace, create the artifact store, limit the rate of model providers"),
-    "quota": ("quota", "show the quota of a namespace: which runs go on, which wait, and what is spent today"),
+    "setup": (
+        "setup",
+        "prepare a namespace, create the artifact store, limit the rate of model providers",
+    ),
+    "quota": (
+        "quota",
+        "show the quota of a namespace: which runs go on, which wait, and what is spent today",
+    ),
     "gc": ("worker", "delete artifacts of runs that the server no longer knows"),
-    "learn": ("learn", "show which calls followed which in earlier runs, forget them, or export training data"),
+    "learn": (
+        "learn",
+        "show which calls followed which in earlier runs, forget them, or export training data",
+    ),
     "serve": ("serve", "let other agents start runs and read them (MCP, A2A)"),
     "dev": ("dev", "run the local Temporal server and all workers in the foreground"),
     "worker": ("worker", "run a worker in the foreground"),
@@ -71,7 +84,9 @@ class Parser(argparse.ArgumentParser):
     """Names the nearest known flag or command for a misspelt one, and exits with 2."""
 
     def __init__(self, **options: Any) -> None:
-        super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **options)
+        super().__init__(
+            formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **options
+        )
         self.module: str | None = None
 
     def describe(self, arguments: str, examples: str, epilog: str = "") -> None:
@@ -89,8 +104,12 @@ class Parser(argparse.ArgumentParser):
             importlib.import_module(f"sennit.starter.commands.{self.module}").add_arguments(self)
             self.module = None
 
-    def parse_known_args(self, args: Sequence[str] | None = None, namespace: Any = None) -> tuple[Any, list[str]]:  # type: ignore[override]
-        """Parse, or exit: argparse would blame an unknown flag on the whole program and show its usage."""
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: Any = None
+    ) -> tuple[Any, list[str]]:
+        """Parse, or exit: argparse would blame an unknown flag on the whole
+        program and show its usage.
+        """
         self.load()
         found, unknown = super().parse_known_args(args, namespace)
         if unknown:
@@ -124,13 +143,17 @@ def parse(argv: Sequence[str] | None = None) -> argparse.Namespace:
 
 def _parser() -> tuple[Parser, Mapping[str, Parser]]:
     """Return the parser, and those of the commands by name."""
-    parser = Parser(prog="sennit", description="Run AI agents as durable, parallel graphs on Temporal.")
+    parser = Parser(
+        prog="sennit", description="Run AI agents as durable, parallel graphs on Temporal."
+    )
     question = "Which is longer, the Nile or the Amazon?"
     examples = f'examples:\n  sennit demo\n  sennit ask "{question}" --docs examples/corpus\n'
     parser.describe("COMMAND", "", f"{_list_of_commands()}\n{examples}")
     parser.add_argument("--version", action="version", version=f"sennit {version('sennit')}")
     shells = "print what your shell needs to complete commands and flags"
-    parser.add_argument("--completion", action=_Completion, choices=("bash", "zsh", "fish"), help=shells)
+    parser.add_argument(
+        "--completion", action=_Completion, choices=("bash", "zsh", "fish"), help=shells
+    )
     add_common_arguments(parser, None, "text", "auto", False)
     commands = parser.add_subparsers(
         prog="sennit", dest="command", metavar="COMMAND", required=True, help=argparse.SUPPRESS
@@ -155,7 +178,9 @@ def _list_of_commands() -> str:
 class _Completion(argparse.Action):
     """Prints the code by which a shell completes commands, and ends."""
 
-    def __call__(self, parser: argparse.ArgumentParser, _: Any, shell: Any, __: str | None = None) -> None:
+    def __call__(
+        self, parser: argparse.ArgumentParser, _: Any, shell: Any, __: str | None = None
+    ) -> None:
         from argcomplete.shell_integration import shellcode
 
         sys.stdout.write(shellcode(["sennit"], shell=shell))
@@ -163,7 +188,9 @@ class _Completion(argparse.Action):
 
 
 def _complete(parser: Parser, commands: Mapping[str, Parser]) -> None:
-    """Answer the shell that asks how the line goes on, and end. Only the command on the line is imported."""
+    """Answer the shell that asks how the line goes on, and end. Only the command
+    on the line is imported.
+    """
     from argcomplete import autocomplete
 
     words = os.environ.get("COMP_LINE", "").split()
@@ -173,8 +200,8 @@ def _complete(parser: Parser, commands: Mapping[str, Parser]) -> None:
 
 
 def add_common_arguments(parser: argparse.ArgumentParser, *defaults: Any) -> None:
-    """Add the flags of every command. After a command they have no default, which would undo a flag before it, and its
-    help leaves them out.
+    """Add the flags of every command. After a command they have no default, which would undo a flag
+    before it, and its help leaves them out.
     """
     address, output, colour, quiet = defaults or (argparse.SUPPRESS,) * 4
 
@@ -182,14 +209,24 @@ def add_common_arguments(parser: argparse.ArgumentParser, *defaults: Any) -> Non
         return text if defaults else argparse.SUPPRESS
 
     group = parser.add_argument_group("connection, before or after any command")
-    address_help, namespace_help = about("Temporal server (TEMPORAL_ADDRESS)"), about("namespace (TEMPORAL_NAMESPACE)")
+    address_help, namespace_help = (
+        about("Temporal server (TEMPORAL_ADDRESS)"),
+        about("namespace (TEMPORAL_NAMESPACE)"),
+    )
     group.add_argument("--address", default=address, metavar="HOST:PORT", help=address_help)
     group.add_argument("--namespace", default=address, help=namespace_help)
     group = parser.add_argument_group("output, before or after any command")
     forms = ("text", "json", "jsonl", "none")
     group.add_argument("--output", choices=forms, default=output, help=about("form of stdout"))
-    group.add_argument("--color", choices=("auto", "always", "never"), default=colour, help=about("colour on stderr"))
-    group.add_argument("--quiet", action="store_true", default=quiet, help=about("no progress on stderr"))
+    group.add_argument(
+        "--color",
+        choices=("auto", "always", "never"),
+        default=colour,
+        help=about("colour on stderr"),
+    )
+    group.add_argument(
+        "--quiet", action="store_true", default=quiet, help=about("no progress on stderr")
+    )
 
 
 def add_run_argument(parser: argparse.ArgumentParser) -> None:

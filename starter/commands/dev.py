@@ -1,4 +1,6 @@
-"""`sennit dev`: run the local stack in the foreground, or stop or restart the one in the background."""
+"""`sennit dev`: run the local stack in the foreground, or stop or restart the
+one in the background.
+"""
 
 import argparse
 
@@ -14,7 +16,9 @@ from sennit.starter.terminal.console import Terminal
 def add_arguments(parser: Parser) -> None:
     parser.describe("", "sennit dev --workers 2\nsennit dev --restart")
     ends = parser.add_mutually_exclusive_group()
-    ends.add_argument("--stop", action="store_true", help="stop the local stack that runs in the background")
+    ends.add_argument(
+        "--stop", action="store_true", help="stop the local stack that runs in the background"
+    )
     restart_help = "start it in the background with these settings, in place of the one that runs"
     ends.add_argument("--restart", action="store_true", help=restart_help)
     count = whole(1, MAX_LOCAL_WORKERS)
@@ -23,8 +27,8 @@ def add_arguments(parser: Parser) -> None:
 
 
 async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
-    """Run server and workers until interrupted; with --stop, stop those in the background, with --restart, start them
-    anew.
+    """Run server and workers until interrupted; with --stop, stop those in the background, with
+    --restart, start them anew.
 
     The runs of a stopped stack stay in its database and go on at the next start.
     """

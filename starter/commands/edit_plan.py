@@ -1,4 +1,6 @@
-"""`sennit approve RUN --edit-plan`: puts another plan in the place of the one that waits, from an editor or a file."""
+"""`sennit approve RUN --edit-plan`: puts another plan in the place of the one that waits,
+from an editor or a file.
+"""
 
 import asyncio
 import os
@@ -21,11 +23,12 @@ _EDITOR = "vi"
 
 
 async def edit_plan(run: Run[Any], path: str, digest: str, terminal: Terminal) -> Exit:
-    """Send the plan of a file, or without one that of the run as a person has edited it. The run checks it and asks
-    about it again, and so does this at a terminal. It replaces the plan with this digest, in an editor the plan that
-    was shown there, and no other.
+    """Send the plan of a file, or without one that of the run as a person has edited it. The run
+    checks it and asks about it again, and so does this at a terminal. It replaces the plan with
+    this digest, in an editor the plan that was shown there, and no other.
 
-    Raises Refused, BadPlan with every problem and its line, or another SennitError; the person's text is kept then.
+    Raises Refused, BadPlan with every problem and its line, or another SennitError; the
+    person's text is kept then.
     """
     is_typed = not path
     if is_typed:
@@ -41,7 +44,11 @@ async def edit_plan(run: Run[Any], path: str, digest: str, terminal: Terminal) -
             if digest:  # sent again, it replaces no other plan either
                 words += ["--digest", digest]
             again = shlex.join(words)
-            way = "mend it, and send it" if isinstance(error, Refused) else "look at the run, and send it again"
+            way = (
+                "mend it, and send it"
+                if isinstance(error, Refused)
+                else "look at the run, and send it again"
+            )
             terminal.notice(f"your text is kept; {way} with: {again}{terminal.flags}")
         raise
     if is_typed:
@@ -58,7 +65,9 @@ async def edit_plan(run: Run[Any], path: str, digest: str, terminal: Terminal) -
 
 
 async def _asked(run: Run[Any], item: BlockedOn, terminal: Terminal) -> str:
-    """Show the question about the plan, and take a person's word on it; return what the run says, "" without one."""
+    """Show the question about the plan, and take a person's word on it; return what the
+    run says, "" without one.
+    """
     for line in blocked_lines(item, terminal.flags):
         terminal.notice(line)
     if not terminal.has_person:
@@ -79,13 +88,18 @@ async def _digest_of_plan(run: Run[Any]) -> str:
 
 
 async def _in_editor(run: Run[Any], terminal: Terminal) -> str:
-    """Return the file with the plan of a run once a person has edited it. Raises Refused if they have not."""
+    """Return the file with the plan of a run once a person has edited it. Raises
+    Refused if they have not.
+    """
     if not terminal.has_person:
         raise Refused("nobody is at a terminal to edit the plan; give a file: --edit-plan FILE")
     masked: list[bool] = []
     text = plan_text(await run.plan(on_mask=lambda: masked.append(True)))
     if masked:
-        raise Refused("the worker that has read the plan has masked a secret in it; give a file: --edit-plan FILE")
+        raise Refused(
+            "the worker that has read the plan has masked a secret in it; give a file: "
+            "--edit-plan FILE"
+        )
     return await asyncio.to_thread(_edited, text)
 
 

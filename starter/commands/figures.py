@@ -1,4 +1,6 @@
-"""`sennit figures`: what parallelism has brought to many runs, for what their calls waited, and what has failed."""
+"""`sennit figures`: what parallelism has brought to many runs, for what their calls
+waited, and what has failed.
+"""
 
 import argparse
 from datetime import UTC, datetime, timedelta
@@ -15,11 +17,16 @@ from sennit.workflows.plan.figures.many import together
 from sennit.workflows.plan.language.limits import parse_duration
 
 WEEK = 7 * 86_400.0
-_MORE = f"there are more than {MAX_LISTED_RUNS:,} such runs, and only so many were read: ask for fewer with --since"
+_MORE = (
+    f"there are more than {MAX_LISTED_RUNS:,} such runs, and only so many were read: ask for "
+    "fewer with --since"
+)
 
 
 def add_arguments(parser: Parser) -> None:
-    parser.describe("", "sennit figures --since 7d\nsennit figures --since 1d --tenant acme --output json")
+    parser.describe(
+        "", "sennit figures --since 7d\nsennit figures --since 1d --tenant acme --output json"
+    )
     age = typed(partial(parse_duration, longest=MAX_DAYS))
     since_help = "runs that began in this time (default: 7d)"
     parser.add_argument("--since", type=age, default=WEEK, metavar="7d", help=since_help)
@@ -53,7 +60,9 @@ def _said(runs: int, without: int, is_open: int) -> str:
     """Return of how many runs these are the figures, and how many have none."""
     text = f"{runs:,} run{'s' * (runs != 1)}"
     if without:
-        text += f"; {without:,} more ended without a report, or in an older Sennit, and have no figures"
+        text += (
+            f"; {without:,} more ended without a report, or in an older Sennit, and have no figures"
+        )
     if is_open:
         text += f"; {is_open:,} still go on: sennit status RUN --figures"
     return text

@@ -34,11 +34,12 @@ LIMITS_EXAMPLE = "tokens=20000,cost_usd=0.5,calls=20,nodes=100,time=10m"
 async def connect(
     args: argparse.Namespace, terminal: Terminal, *, docs: str | None = None, renew: Renew = "never"
 ) -> Sennit:
-    """Connect to the server that flags, environment or profile name, else to the local stack, which is restarted as
-    `renew` says: always for a new run, and with changed code for what has a run go on.
+    """Connect to the server that flags, environment or profile name, else to the local
+    stack, which is restarted as `renew` says: always for a new run, and with changed code
+    for what has a run go on.
 
-    A missing documents folder is refused before anything is started. A local stack is not started just to look for a
-    run if none ever ran here. Raises Refused or ServerUnreachable.
+    A missing documents folder is refused before anything is started. A local stack is not started
+    just to look for a run if none ever ran here. Raises Refused or ServerUnreachable.
     """
     for_new = renew == "always"
     silence_sdk_log()
@@ -47,12 +48,15 @@ async def connect(
         docs_folder(docs, must_exist=server is None or server.is_local)
     if server is None and not for_new and not has_local_runs():
         raise NoServerYet(
-            "there is no Temporal server; pass --address, set TEMPORAL_ADDRESS, or start one with `sennit dev`"
+            "there is no Temporal server; pass --address, set TEMPORAL_ADDRESS, or start one with "
+            "`sennit dev`"
         )
     if server is None:
         return await Sennit.local(namespace=args.namespace, say=terminal.say, renew=renew)
     if for_new and server.ui is None and not server.is_local and not os.environ.get("SENNIT_UI"):
-        terminal.say("the web UI of this server is not known; with SENNIT_UI=https://HOST:PORT you get links")
+        terminal.say(
+            "the web UI of this server is not known; with SENNIT_UI=https://HOST:PORT you get links"
+        )
     return Sennit(await connect_client(server), server)
 
 
@@ -65,14 +69,15 @@ async def launch(
     review: Callable[[Sennit, dict[str, Any]], Awaitable[Exit | None]] | None = None,
     **what: Any,
 ) -> Exit:
-    """Start a run, or join the one of that id, and wait for it as the flags say. `fork` returns the run that it forks
-    and what else is given, and `review` shows what that would do: it returns how the command ends if it goes no
-    further.
+    """Start a run, or join the one of that id, and wait for it as the flags say. `fork` returns the
+    run that it forks and what else is given, and `review` shows what that would do: it returns how
+    the command ends if it goes no further.
     """
     if args.again and args.id is None:
         raise Refused("--again starts the run of an --id anew; without --id every run is new")
     renew: Renew = "always"
-    if fork is not None and not has_local_runs():  # there is nothing to fork, so no stack is started for it
+    # There is nothing to fork, so no stack is started for it.
+    if fork is not None and not has_local_runs():
         renew = "never"
     sennit = await connect(args, terminal, docs=docs, renew=renew)
     begin: Callable[..., Awaitable[Run[RunReport]]] = sennit.start
@@ -91,9 +96,14 @@ async def launch(
 
 def add_wait_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags of the commands that wait for a run."""
-    parser.add_argument("--wait", action="store_true", help="if the run blocks, wait for others to act; never ask")
     parser.add_argument(
-        "--timeout", type=typed(parse_duration), metavar="30s", help="stop waiting after this time (exit code 4)"
+        "--wait", action="store_true", help="if the run blocks, wait for others to act; never ask"
+    )
+    parser.add_argument(
+        "--timeout",
+        type=typed(parse_duration),
+        metavar="30s",
+        help="stop waiting after this time (exit code 4)",
     )
 
 
@@ -103,12 +113,20 @@ def run_options(args: argparse.Namespace) -> RunOptions:
     return cast("RunOptions", {name: getattr(args, name) for name in names})
 
 
-def add_start_arguments(parser: argparse.ArgumentParser, *, replans: bool = False, docs: bool = False) -> None:
+def add_start_arguments(
+    parser: argparse.ArgumentParser, *, replans: bool = False, docs: bool = False
+) -> None:
     """Add the flags of the commands that start a run."""
     add_wait_arguments(parser)
-    parser.add_argument("--detach", action="store_true", help="start, print the run's id and return (exit code 0)")
-    parser.add_argument("--id", help="start at most one run with this id: join it, or return its result")
-    parser.add_argument("--again", action="store_true", help="with --id: start a new run if that one is over")
+    parser.add_argument(
+        "--detach", action="store_true", help="start, print the run's id and return (exit code 0)"
+    )
+    parser.add_argument(
+        "--id", help="start at most one run with this id: join it, or return its result"
+    )
+    parser.add_argument(
+        "--again", action="store_true", help="with --id: start a new run if that one is over"
+    )
     add_run_arguments(parser, replans=replans, docs=docs)
 
 
@@ -120,8 +138,8 @@ def add_run_arguments(
     model: bool = True,
     on_failure: OnFailure = "park",
 ) -> None:
-    """Add the flags that say how a run is done. Without `model` the command has a flag of its own for it; `on_failure`
-    is what the command does without that flag.
+    """Add the flags that say how a run is done. Without `model` the command has a flag of its own
+    for it; `on_failure` is what the command does without that flag.
     """
     add = parser.add_argument
     if docs:
@@ -134,14 +152,34 @@ def add_run_arguments(
     add("--approval", choices=("writes", "never"), help="what needs approval (default: writes)")
     plan_help = "ask about the plan, with its forecast, before any of it starts"
     add("--approve-plan", action="store_true", default=None, help=plan_help)
-    trust_help = "run your program also where the kernel cannot confine it, on a local stack: it can do what you can"
+    trust_help = (
+        "run your program also where the kernel cannot confine it, on a local stack: it can do "
+        "what you can"
+    )
     add("--trust-program", action="store_true", default=None, help=trust_help)
-    add("--window", type=whole(1, 500), metavar="N", help="most activities in flight (default: 100)")
-    add("--in-flight", type=whole(1, MAX_NODES), metavar="N", help="most nodes in flight (default: 1,024)")
-    add("--fuse", choices=("auto", "on", "off"), help="whether short calls share an activity (default: auto)")
-    speculate_help = "whether calls that only read may be made before they are asked for (default: as the workers say)"
+    add(
+        "--window", type=whole(1, 500), metavar="N", help="most activities in flight (default: 100)"
+    )
+    add(
+        "--in-flight",
+        type=whole(1, MAX_NODES),
+        metavar="N",
+        help="most nodes in flight (default: 1,024)",
+    )
+    add(
+        "--fuse",
+        choices=("auto", "on", "off"),
+        help="whether short calls share an activity (default: auto)",
+    )
+    speculate_help = (
+        "whether calls that only read may be made before they are asked for (default: as the "
+        "workers say)"
+    )
     add("--speculate", choices=("off", "on"), help=speculate_help)
-    budget_help = "what the run may spend: tokens, cost_usd, calls, nodes, time; for example tokens=20000,time=10m"
+    budget_help = (
+        "what the run may spend: tokens, cost_usd, calls, nodes, time; for example "
+        "tokens=20000,time=10m"
+    )
     add("--budget", type=typed(read_limits), metavar="tokens=N,...", help=budget_help)
     add("--tenant", metavar="NAME", help="who the run is for; queues serve tenants in turn")
     model_help = "the model of every role, such as openai:NAME (default: as the workers are set)"
@@ -149,7 +187,10 @@ def add_run_arguments(
         add("--model", type=typed(model_names), metavar="NAME", help=model_help)
     instructions_help = "what all models of the run are told beside their task"
     add("--instructions", metavar="TEXT", help=instructions_help)
-    set_help = "a setting of every model call, over those of the roles; may be repeated; for example temperature=0"
+    set_help = (
+        "a setting of every model call, over those of the roles; may be repeated; for example "
+        "temperature=0"
+    )
     add("--set", action=_Setting, dest="settings", metavar="NAME=VALUE", help=set_help)
     add("--tools", type=_names, metavar="A,B", help="the tools the run may use (default: all)")
 
@@ -178,7 +219,9 @@ def read_setting(text: str) -> tuple[str, Any]:
     if not is_text:
         value = value_of(written)
     try:
-        return name, CallSettings.model_validate({name: value}).model_dump(mode="json").get(name, value)
+        return name, CallSettings.model_validate({name: value}).model_dump(mode="json").get(
+            name, value
+        )
     except ValidationError as error:
         raise ValueError(describe_errors(error, CallSettings.model_fields)) from None
 
@@ -194,7 +237,9 @@ def model_names(text: str) -> str:
 
 
 def typed(reader: Callable[[str], Any]) -> Callable[[str], Any]:
-    """Return a type for argparse, which then shows the sentence of the ValueError that a reader raises."""
+    """Return a type for argparse, which then shows the sentence of the
+    ValueError that a reader raises.
+    """
 
     def read(text: str) -> Any:
         try:
@@ -215,7 +260,9 @@ def whole(least: int, most: int) -> Callable[[str], int]:
 
 
 def read_limits(text: str) -> dict[str, Any]:
-    """Return a budget as a request has it, from `name=value` parts with commas between; raises ValueError."""
+    """Return a budget as a request has it, from `name=value` parts with commas
+    between; raises ValueError.
+    """
     limits: dict[str, Any] = {}
     for part in text.split(","):
         name, equals, value = (piece.strip() for piece in part.partition("="))
@@ -229,4 +276,6 @@ def read_limits(text: str) -> dict[str, Any]:
     try:
         return Limits.model_validate(limits).model_dump(mode="json", exclude_none=True)
     except ValidationError as error:
-        raise ValueError(f"{describe_errors(error, Limits.model_fields)}; write for example {LIMITS_EXAMPLE}") from None
+        raise ValueError(
+            f"{describe_errors(error, Limits.model_fields)}; write for example {LIMITS_EXAMPLE}"
+        ) from None

@@ -25,13 +25,19 @@ _MORE = (
 
 
 def add_arguments(parser: Parser) -> None:
-    parser.describe("", "sennit list --status blocked\nsennit list --failed --since 2d --output jsonl")
+    parser.describe(
+        "", "sennit list --status blocked\nsennit list --failed --since 2d --output jsonl"
+    )
     parser.add_argument("--status", choices=get_args(RunStatus), help="only runs with this status")
     parser.add_argument("--tenant", help="only runs of this tenant")
     age = typed(partial(parse_duration, longest=MAX_DAYS))
     parser.add_argument("--since", type=age, metavar="2d", help="only runs that began in this time")
-    parser.add_argument("--failed", action="store_true", help="only runs that failed or have failed nodes")
-    parser.add_argument("--limit", type=int, default=SHOWN, metavar="N", help=f"how many to show (default: {SHOWN})")
+    parser.add_argument(
+        "--failed", action="store_true", help="only runs that failed or have failed nodes"
+    )
+    parser.add_argument(
+        "--limit", type=int, default=SHOWN, metavar="N", help=f"how many to show (default: {SHOWN})"
+    )
 
 
 async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
@@ -42,7 +48,11 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
         since = datetime.now(UTC) - timedelta(seconds=args.since)
     more: list[str] = []
     found = await sennit.runs(
-        status=args.status, tenant=args.tenant, since=since, failed=args.failed, on_more=lambda: more.append(_MORE)
+        status=args.status,
+        tenant=args.tenant,
+        since=since,
+        failed=args.failed,
+        on_more=lambda: more.append(_MORE),
     )
     shown = found[: max(args.limit, 0)]
     terminal.results(table(shown, terminal.columns, time.time()), list(map(_as_json, shown)))
@@ -53,7 +63,10 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
     if len(found) > len(shown):
         terminal.say(f"{len(found) - len(shown)} more; --limit {len(found)} shows all")
     if any(not each.has_attributes and each.closed == 0 for each in shown):
-        terminal.say("some runs do not tell how far they are; create the search attributes with: sennit setup")
+        terminal.say(
+            "some runs do not tell how far they are; create the search attributes with: sennit "
+            "setup"
+        )
     return Exit.ANSWER
 
 

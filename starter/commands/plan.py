@@ -1,10 +1,17 @@
-"""`sennit plan check` and `sennit plan draw`: plan files, without a server. `sennit plan export`: that of a run."""
+"""`sennit plan check` and `sennit plan draw`: plan files, without a server. `sennit plan
+export`: that of a run.
+"""
 
 import argparse
 from typing import Any
 
 from sennit.starter.client.errors import Exit
-from sennit.starter.commands.command_line import CONNECTION, Parser, add_common_arguments, add_run_argument
+from sennit.starter.commands.command_line import (
+    CONNECTION,
+    Parser,
+    add_common_arguments,
+    add_run_argument,
+)
 from sennit.starter.commands.launch import connect
 from sennit.starter.plans.learned import unused_edge_warnings
 from sennit.starter.plans.plan_check import check_plan
@@ -18,14 +25,27 @@ WIDTH = 80
 
 
 def add_arguments(parser: Parser) -> None:
-    parser.describe("check|draw|export PLAN|RUN", "sennit plan check plan.yaml\nsennit plan export nightly-1")
-    actions = parser.add_subparsers(prog="sennit plan", dest="action", metavar="check|draw|export", required=True)
-    for action, about in (("check", "say what is wrong with a plan"), ("draw", "draw a plan's graph")):
+    parser.describe(
+        "check|draw|export PLAN|RUN", "sennit plan check plan.yaml\nsennit plan export nightly-1"
+    )
+    actions = parser.add_subparsers(
+        prog="sennit plan", dest="action", metavar="check|draw|export", required=True
+    )
+    for action, about in (
+        ("check", "say what is wrong with a plan"),
+        ("draw", "draw a plan's graph"),
+    ):
         command = _add_action(actions, action, "PLAN", about)
-        command.add_argument("plan", metavar="PLAN", help="plan.yaml, plan.json, program.py, or - for standard input")
+        command.add_argument(
+            "plan", metavar="PLAN", help="plan.yaml, plan.json, program.py, or - for standard input"
+        )
     formats = ("text", "mermaid", "svg")
-    command.add_argument("--format", choices=formats, default="text", help="how to draw (default: text)")
-    command = _add_action(actions, "export", "RUN", "write the plan of a run as a file that `sennit run` takes")
+    command.add_argument(
+        "--format", choices=formats, default="text", help="how to draw (default: text)"
+    )
+    command = _add_action(
+        actions, "export", "RUN", "write the plan of a run as a file that `sennit run` takes"
+    )
     add_run_argument(command)
 
 
@@ -37,7 +57,9 @@ def _add_action(actions: Any, action: str, takes: str, about: str) -> Parser:
 
 
 async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
-    """Check a plan, draw it, or write that of a run. Raises BadPlan with every problem and its place."""
+    """Check a plan, draw it, or write that of a run. Raises BadPlan with every
+    problem and its place.
+    """
     if args.action == "export":
         return await _export(args, terminal)
     file = read_plan(args.plan)
@@ -68,7 +90,8 @@ async def _export(args: argparse.Namespace, terminal: Terminal) -> Exit:
         terminal.answer(text, end="")
     if masked:
         terminal.notice(
-            "the worker that has read it has masked a secret in it: put yours in its place before you run it"
+            "the worker that has read it has masked a secret in it: put yours in its place before "
+            "you run it"
         )
     return Exit.ANSWER
 
@@ -79,7 +102,9 @@ async def _check(file: PlanFile, terminal: Terminal) -> Exit:
     except BadPlan as bad:
         warnings = file.warnings(None, None)
         _warn(warnings, terminal)
-        terminal.result("", {"plan": file.name, "problems": str(bad).splitlines(), "warnings": warnings})
+        terminal.result(
+            "", {"plan": file.name, "problems": str(bad).splitlines(), "warnings": warnings}
+        )
         raise
     plan = checked.plan
     doubts = [*checked.doubts, *await unused_edge_warnings(plan, checked.catalogue.tools)]
@@ -88,7 +113,12 @@ async def _check(file: PlanFile, terminal: Terminal) -> Exit:
 
     nodes = "node" if len(plan.nodes) == 1 else "nodes"
     lines = [f"{file.name}: {len(plan.nodes)} {nodes}, no problems"]
-    data: dict[str, Any] = {"plan": file.name, "nodes": len(plan.nodes), "problems": [], "warnings": warnings}
+    data: dict[str, Any] = {
+        "plan": file.name,
+        "nodes": len(plan.nodes),
+        "problems": [],
+        "warnings": warnings,
+    }
     if file.script:
         quote = file.quote(checked.catalogue)
         lines += quote.lines()

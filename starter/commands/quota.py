@@ -1,4 +1,6 @@
-"""`sennit quota`: what the quota of a namespace lets its runs have, which of them go on, and which wait."""
+"""`sennit quota`: what the quota of a namespace lets its runs have, which of them
+go on, and which wait.
+"""
 
 import argparse
 
@@ -25,14 +27,17 @@ def add_arguments(parser: Parser) -> None:
 
 
 async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
-    """Write the runs that go on and those that wait to standard output, and the limits to standard error.
+    """Write the runs that go on and those that wait to standard output, and the
+    limits to standard error.
 
     Raises NoAnswer if no worker answers, or another SennitError.
     """
     sennit: Sennit = await connect(args, terminal)
     state = await _state(sennit)
     if state is None:
-        terminal.say("no run has asked for a place: SENNIT_QUOTA is not set, or nothing has run since")
+        terminal.say(
+            "no run has asked for a place: SENNIT_QUOTA is not set, or nothing has run since"
+        )
         state = QuotaState()
     else:
         for line in limit_lines(state):

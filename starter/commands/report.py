@@ -1,4 +1,6 @@
-"""`sennit report`: a run as one HTML page, to be shown to others; with `--diff`, a fork beside its origin."""
+"""`sennit report`: a run as one HTML page, to be shown to others; with `--diff`, a
+fork beside its origin.
+"""
 
 import argparse
 import asyncio
@@ -17,7 +19,9 @@ from sennit.workflows.plan.language.text import text_bytes
 
 
 def add_arguments(parser: Parser) -> None:
-    examples = "sennit report nightly-1 -o report.html\nsennit report --diff nightly-1 nightly-1-fork-2b3c"
+    examples = (
+        "sennit report nightly-1 -o report.html\nsennit report --diff nightly-1 nightly-1-fork-2b3c"
+    )
     parser.describe("RUN | --diff RUN RUN", examples)
     parser.add_argument("run", metavar="RUN", nargs="?", default="", help="the run's id")
     diff_help = "compare two runs, such as one and its fork"
@@ -27,10 +31,14 @@ def add_arguments(parser: Parser) -> None:
 
 
 async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
-    """Write the page of a run, whatever the run has come to, and say where it is. A file that is there is replaced."""
+    """Write the page of a run, whatever the run has come to, and say where it is. A file
+    that is there is replaced.
+    """
     names = args.diff or [args.run]
     if not names[0] or (args.diff and args.run):
-        raise Refused("name one run, or two with --diff: sennit report RUN, or sennit report --diff RUN RUN")
+        raise Refused(
+            "name one run, or two with --diff: sennit report RUN, or sennit report --diff RUN RUN"
+        )
     sennit = await connect(args, terminal)
     contents = [await _content(sennit, name) for name in names]
     for content in contents:
@@ -48,7 +56,9 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
     try:
         await asyncio.to_thread(file.write_text, page, "utf-8", "replace")
     except OSError as error:
-        raise Refused(f"{file} cannot be written: {error.strerror}; name another file with -o") from None
+        raise Refused(
+            f"{file} cannot be written: {error.strerror}; name another file with -o"
+        ) from None
     terminal.result(str(file), {"file": str(file), "bytes": text_bytes(page), "runs": names})
     return Exit.ANSWER
 

@@ -16,13 +16,17 @@ _YES = ("y", "yes")
 def add_review_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the flags of the commands that show first what they would do."""
     add = parser.add_argument
-    add("--dry-run", action="store_true", help="only show what would be taken over, made again and cancelled")
+    add(
+        "--dry-run",
+        action="store_true",
+        help="only show what would be taken over, made again and cancelled",
+    )
     add("--yes", action="store_true", help="show it, and go on without asking")
 
 
 class Review:
-    """The review of one command. `exit` is how the command ends if it goes no further, and `report` the dry run, if
-    there was one.
+    """The review of one command. `exit` is how the command ends if it goes no further, and `report`
+    the dry run, if there was one.
     """
 
     def __init__(self, args: argparse.Namespace, terminal: Terminal) -> None:
@@ -42,8 +46,8 @@ class Review:
     async def show(self, dry_run: Awaitable[DryRunReport], question: str) -> None:
         """Show a dry run, and ask whether to go on if somebody is there to be asked.
 
-        With `--dry-run` it is the command's result. Otherwise a dry run that no worker could play keeps nobody from
-        going on. Raises NoAnswer for `--dry-run`, or another SennitError.
+        With `--dry-run` it is the command's result. Otherwise a dry run that no worker could play
+        keeps nobody from going on. Raises NoAnswer for `--dry-run`, or another SennitError.
         """
         try:
             self.report = await dry_run
@@ -56,7 +60,8 @@ class Review:
                 self._end()
                 return
             self._write(dry_run_text(self.report))
-        # Nobody can agree to what was not shown. Where nobody is asked, the run itself refuses it, or takes it by now.
+        # Nobody can agree to what was not shown. Where nobody is asked, the run itself refuses
+        # it, or takes it by now.
         if self._asks and self.report is not None and self.report.problems:
             self.exit = Exit.USAGE
         elif self._asks and not await self._agrees(question):

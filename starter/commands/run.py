@@ -1,4 +1,6 @@
-"""`sennit run`: run a plan file, or a program; `sennit fork`: run again what is over, and take over what it made."""
+"""`sennit run`: run a plan file, or a program; `sennit fork`: run again what is over, and
+take over what it made.
+"""
 
 import argparse
 from collections.abc import Mapping
@@ -22,9 +24,14 @@ from sennit.workflows.plan.programs.program_plan import title_of
 
 
 def add_arguments(parser: Parser) -> None:
-    parser.add_argument("--input", action="append", default=[], metavar="NAME=VALUE", help="an input; repeatable")
+    parser.add_argument(
+        "--input", action="append", default=[], metavar="NAME=VALUE", help="an input; repeatable"
+    )
     if parser.prog.endswith(" fork"):
-        one, other = "sennit fork nightly-1 --with research.py --dry-run", "sennit fork nightly-1 --model openai:NAME"
+        one, other = (
+            "sennit fork nightly-1 --with research.py --dry-run",
+            "sennit fork nightly-1 --model openai:NAME",
+        )
         parser.describe("RUN", f"{one}\n{other} --id nightly-2")
         add_run_argument(parser)
         parser.add_argument(
@@ -33,26 +40,41 @@ def add_arguments(parser: Parser) -> None:
             metavar="FILE.py",
             help="another script (default: its last one), - for standard input",
         )
-        parser.add_argument("--node", metavar="NODE", default="", help="the program's id in a plan of several")
-        parser.add_argument("--repeat-writes", action="store_true", help="do not ask about writes of the old script")
+        parser.add_argument(
+            "--node", metavar="NODE", default="", help="the program's id in a plan of several"
+        )
+        parser.add_argument(
+            "--repeat-writes", action="store_true", help="do not ask about writes of the old script"
+        )
         add_review_arguments(parser)
         add_start_arguments(parser, replans=True, docs=True)
         return
     parser.describe(
-        "PLAN", "sennit run plan.yaml --input city=Rome\nsennit run research.py --input topic=tides --id nightly-1"
+        "PLAN",
+        "sennit run plan.yaml --input city=Rome\nsennit run research.py --input topic=tides --id "
+        "nightly-1",
     )
-    parser.add_argument("plan", metavar="PLAN", help="plan.yaml, plan.json, program.py, or - for standard input")
-    attach_help = "an input that is an image, PDF or recording, or a folder as a workspace; repeatable"
-    parser.add_argument("--attach", action="append", default=[], metavar="NAME=FILE", help=attach_help)
-    parser.add_argument("--quote", action="store_true", help="print what a program can cost, and start nothing")
+    parser.add_argument(
+        "plan", metavar="PLAN", help="plan.yaml, plan.json, program.py, or - for standard input"
+    )
+    attach_help = (
+        "an input that is an image, PDF or recording, or a folder as a workspace; repeatable"
+    )
+    parser.add_argument(
+        "--attach", action="append", default=[], metavar="NAME=FILE", help=attach_help
+    )
+    parser.add_argument(
+        "--quote", action="store_true", help="print what a program can cost, and start nothing"
+    )
     add_start_arguments(parser, docs=True)
 
 
 async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
     """Check the plan, read the inputs by their declared types, start it and wait for its answer.
 
-    For the local stack, whose workers have the tools of this environment, it is checked as `sennit plan check` does it,
-    before anything is started. Elsewhere its form is, and the run checks the rest with the tools of its workers.
+    For the local stack, whose workers have the tools of this environment, it is checked as `sennit
+    plan check` does it, before anything is started. Elsewhere its form is, and the run checks the
+    rest with the tools of its workers.
     """
     if args.command == "fork":
         return await _fork(args, terminal)
@@ -63,7 +85,9 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
     files = pairs(args.attach, "--attach")
     for name in files:
         if name not in plan.inputs:
-            raise Refused(f"--attach {name[:60]}: there is no such input{nearest_or_known(name, plan.inputs)}")
+            raise Refused(
+                f"--attach {name[:60]}: there is no such input{nearest_or_known(name, plan.inputs)}"
+            )
     declared = {name: spec for name, spec in plan.inputs.items() if name not in files}
     file_name = "plan" if args.plan == "-" else Path(args.plan).stem
     what: dict[str, Any] = {
@@ -77,12 +101,17 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
     if files:
         what["attachments"] = files
     if args.trust_program:
-        terminal.notice("--trust-program: where the kernel cannot confine this program, it can do whatever you can")
+        terminal.notice(
+            "--trust-program: where the kernel cannot confine this program, it can do whatever "
+            "you can"
+        )
     return await launch(args, terminal, **what, docs=args.docs)
 
 
 async def checked_for(args: argparse.Namespace, file: PlanFile, terminal: Terminal) -> Plan:
-    """Return the plan of a file that the server of a command line would run. Raises BadPlan with every problem."""
+    """Return the plan of a file that the server of a command line would run. Raises
+    BadPlan with every problem.
+    """
     plan = file.check(None)
     if configured_server(args.address, args.namespace) is None:
         return (await check_plan(file, terminal.notice, terminal.say)).plan
@@ -90,7 +119,9 @@ async def checked_for(args: argparse.Namespace, file: PlanFile, terminal: Termin
 
 
 async def _fork(args: argparse.Namespace, terminal: Terminal) -> Exit:
-    """Start a run in the place of one that is over. The script is checked before anything is asked of the server."""
+    """Start a run in the place of one that is over. The script is checked before anything
+    is asked of the server.
+    """
     script = ""
     if args.script:
         script = read_script(args.script)
@@ -122,7 +153,9 @@ async def _fork(args: argparse.Namespace, terminal: Terminal) -> Exit:
         given = dict(what)
         del given["title"]
         shown = Review(args, terminal)
-        await shown.show(sennit.dry_run(**given, docs=args.docs, **run_options(args)), "start this fork?")
+        await shown.show(
+            sennit.dry_run(**given, docs=args.docs, **run_options(args)), "start this fork?"
+        )
         return shown.exit
 
     return await launch(args, terminal, docs=args.docs, fork=begin, review=review)
@@ -137,7 +170,9 @@ async def _is_there(sennit: Sennit, name: str) -> bool:
 
 
 async def _quote(args: argparse.Namespace, file: PlanFile, terminal: Terminal) -> Exit:
-    """Print what a program can cost with these inputs; those that are missing have their defaults."""
+    """Print what a program can cost with these inputs; those that are
+    missing have their defaults.
+    """
     if not file.script:
         raise Refused(f"--quote: {file.name} is no program; only programs (.py) have a quote")
     catalogue = await read_catalogue()

@@ -1,7 +1,8 @@
 """`sennit schedule`: runs that Temporal's own schedules start, of a goal, a plan or a program.
 
-Nobody is there when such a run begins. So it always asks before it writes, and reads only folders that the operator of
-the workers allows. The client refuses what it can see of that, and the workers all of it.
+Nobody is there when such a run begins. So it always asks before it writes, and reads only
+folders that the operator of the workers allows. The client refuses what it can see of that, and
+the workers all of it.
 """
 
 import argparse
@@ -74,29 +75,42 @@ _ABOUT = {
 
 
 def add_arguments(parser: Parser) -> None:
-    examples = 'sennit schedule add nightly "0 7 * * 1-5" plan.yaml --input city=Rome\nsennit schedule run nightly'
+    examples = (
+        'sennit schedule add nightly "0 7 * * 1-5" plan.yaml --input city=Rome\nsennit schedule '
+        "run nightly"
+    )
     parser.describe("|".join(_ABOUT), examples)
-    actions = parser.add_subparsers(prog="sennit schedule", dest="action", metavar="ACTION", required=True)
+    actions = parser.add_subparsers(
+        prog="sennit schedule", dest="action", metavar="ACTION", required=True
+    )
     for action, about in _ABOUT.items():
         description = f"{about[0].upper()}{about[1:]}."
         command = actions.add_parser(action, help=about, description=description, epilog=CONNECTION)
         add_common_arguments(command)
         if action != "list":
-            command.add_argument("name", metavar="NAME", help="the schedule's name; its runs are NAME-TIME")
+            command.add_argument(
+                "name", metavar="NAME", help="the schedule's name; its runs are NAME-TIME"
+            )
         if action == "add":
             cron_help = "minute, hour, day, month, weekday; or @daily, @hourly, @every 30m"
             command.add_argument("cron", metavar="CRON", help=cron_help)
             plan_help = "plan.yaml, plan.json, program.py, or - for standard input"
             command.add_argument("plan", metavar="PLAN", nargs="?", help=plan_help)
             command.add_argument("--goal", help="plan and answer this, in place of a PLAN")
-            command.add_argument("--time-zone", metavar="ZONE", help="such as Europe/Berlin (default: UTC)")
+            command.add_argument(
+                "--time-zone", metavar="ZONE", help="such as Europe/Berlin (default: UTC)"
+            )
             input_help = "an input; repeatable"
-            command.add_argument("--input", action="append", default=[], metavar="NAME=VALUE", help=input_help)
+            command.add_argument(
+                "--input", action="append", default=[], metavar="NAME=VALUE", help=input_help
+            )
             add_run_arguments(command, replans=True, docs=True)
 
 
 async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
-    """Do what the action says. Raises Refused for a wrong time, an unknown name, or what no schedule may do."""
+    """Do what the action says. Raises Refused for a wrong time, an unknown name, or
+    what no schedule may do.
+    """
     if args.action == "add":
         return await _add(args, terminal)
     sennit = await connect(args, terminal)
@@ -113,17 +127,24 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
             await handle.unpause(note="sennit schedule resume", rpc_timeout=RPC_TIMEOUT)
         else:
             await handle.delete(rpc_timeout=RPC_TIMEOUT)
-    done = {"pause": "is paused", "resume": "goes on", "remove": "is removed; its runs go on"}[args.action]
+    done = {"pause": "is paused", "resume": "goes on", "remove": "is removed; its runs go on"}[
+        args.action
+    ]
     terminal.result(f"{args.name} {done}", {"schedule": args.name, "action": args.action})
     return Exit.ANSWER
 
 
 async def _add(args: argparse.Namespace, terminal: Terminal) -> Exit:
-    """Create a schedule. Everything that the client can see is checked before it asks the server."""
+    """Create a schedule. Everything that the client can see is checked
+    before it asks the server.
+    """
     if len(checked_new_id(args.name)) > MAX_SCHEDULE_NAME_CHARACTERS:
         raise Refused(f"a schedule's name has at most {MAX_SCHEDULE_NAME_CHARACTERS} characters")
     if args.approval == "never":
-        raise Refused("--approval never: nobody is there when a scheduled run starts, so its writes ask; leave it out")
+        raise Refused(
+            "--approval never: nobody is there when a scheduled run starts, so its writes ask; "
+            "leave it out"
+        )
     request, title, plan = await _request(args, terminal)
     sennit = await connect(args, terminal, docs=args.docs, renew="always")
     if args.docs:
@@ -148,12 +169,17 @@ async def _add(args: argparse.Namespace, terminal: Terminal) -> Exit:
     shown = {"cron": args.cron + zone, "title": title}
     try:
         handle = await sennit.client.create_schedule(
-            args.name, Schedule(action, spec=spec, policy=policy), memo=shown, rpc_timeout=RPC_TIMEOUT
+            args.name,
+            Schedule(action, spec=spec, policy=policy),
+            memo=shown,
+            rpc_timeout=RPC_TIMEOUT,
         )
         found = await handle.describe(rpc_timeout=RPC_TIMEOUT)
     except ScheduleAlreadyRunningError:
         way = shlex.join(["sennit", "schedule", "remove", args.name])
-        raise Refused(f"there is a schedule {args.name} already; to replace it: {way}{terminal.flags}") from None
+        raise Refused(
+            f"there is a schedule {args.name} already; to replace it: {way}{terminal.flags}"
+        ) from None
     except RPCError as error:
         raise _wrong_times(args, error) from None
     following = found.info.next_action_times[:1]
@@ -163,12 +189,19 @@ async def _add(args: argparse.Namespace, terminal: Terminal) -> Exit:
     added = {"schedule": args.name, "action": "add", "next": _iso(following)}
     terminal.result(f"{args.name} is added; {due}", added)
     if is_local_stack(sennit.server):
-        terminal.say("the local stack stops when it is idle, and starts no runs then; keep it up with: sennit dev")
+        terminal.say(
+            "the local stack stops when it is idle, and starts no runs then; keep it up with: "
+            "sennit dev"
+        )
     return Exit.ANSWER
 
 
-async def _request(args: argparse.Namespace, terminal: Terminal) -> tuple[dict[str, Any], str, dict[str, Any] | None]:
-    """Return the input of the runs, their title, and their plan if they have one. Raises Refused."""
+async def _request(
+    args: argparse.Namespace, terminal: Terminal
+) -> tuple[dict[str, Any], str, dict[str, Any] | None]:
+    """Return the input of the runs, their title, and their plan if they
+    have one. Raises Refused.
+    """
     if (args.plan is None) == (args.goal is None):
         raise Refused("give a PLAN or a --goal, and not both")
     options = run_options(args)
@@ -189,7 +222,9 @@ async def _request(args: argparse.Namespace, terminal: Terminal) -> tuple[dict[s
 
 
 def _check_folder(folder: str) -> None:
-    """Raise Refused if the workers of the local stack, which have our settings, let no scheduled run read a folder."""
+    """Raise Refused if the workers of the local stack, which have our settings, let no
+    scheduled run read a folder.
+    """
     whole = Path(folder).resolve()
     usual = os.environ.get("SENNIT_DOCS")
     if usual and whole == Path(usual).expanduser().resolve():
@@ -198,7 +233,10 @@ def _check_folder(folder: str) -> None:
         if root and whole.is_relative_to(Path(root).expanduser().resolve()):
             return
     way = "name it or a folder above it in SENNIT_DOCS_ROOTS"
-    raise Refused(f"--docs {folder} is outside SENNIT_DOCS_ROOTS, and nobody opens it for a scheduled run; {way}")
+    raise Refused(
+        f"--docs {folder} is outside SENNIT_DOCS_ROOTS, and nobody opens it for a scheduled run; "
+        f"{way}"
+    )
 
 
 def _wrong_times(args: argparse.Namespace, error: RPCError) -> SennitError:
@@ -221,7 +259,10 @@ async def _list(sennit: Sennit, terminal: Terminal) -> Exit:
             action = None
             if listed.schedule:
                 action = listed.schedule.action
-            if isinstance(action, ScheduleListActionStartWorkflow) and action.workflow == WORKFLOW_TYPE:
+            if (
+                isinstance(action, ScheduleListActionStartWorkflow)
+                and action.workflow == WORKFLOW_TYPE
+            ):
                 summary = await _summary(sennit.client, listed)
                 if summary is not None:
                     found.append(summary)
@@ -235,8 +276,8 @@ async def _list(sennit: Sennit, terminal: Terminal) -> Exit:
 
 
 async def _summary(client: Client, each: ScheduleListDescription) -> dict[str, Any] | None:
-    """Return what the list shows of a schedule: its times, its last run with its status, and why no more came; None if
-    somebody has removed it since it was listed. Raises RPCError.
+    """Return what the list shows of a schedule: its times, its last run with its status, and why no
+    more came; None if somebody has removed it since it was listed. Raises RPCError.
     """
     memo = await each.memo()
     try:
@@ -277,7 +318,9 @@ def _started_by(info: ScheduleInfo) -> str:
 async def _summary_of_run(client: Client, run: str) -> RunSummary | None:
     """Return a run as lists show it, None if the server no longer knows it."""
     try:
-        return await summary_of(await client.get_workflow_handle(run).describe(rpc_timeout=RPC_TIMEOUT))
+        return await summary_of(
+            await client.get_workflow_handle(run).describe(rpc_timeout=RPC_TIMEOUT)
+        )
     except RPCError as error:
         if error.status is not RPCStatusCode.NOT_FOUND:
             raise
@@ -285,7 +328,9 @@ async def _summary_of_run(client: Client, run: str) -> RunSummary | None:
 
 
 async def _why_nothing_came(client: Client, info: ScheduleInfo, last: RunSummary | None) -> str:
-    """Return why a schedule has left out runs, such as `4 skipped: nightly-1 waits for approval w since 14:02 UTC`."""
+    """Return why a schedule has left out runs, such as `4 skipped: nightly-1 waits for
+    approval w since 14:02 UTC`.
+    """
     reasons: list[str] = []
     skipped, missed = info.num_actions_skipped_overlap, info.num_actions_missed_catchup_window
     if skipped and last is not None and not last.closed:
@@ -297,17 +342,23 @@ async def _why_nothing_came(client: Client, info: ScheduleInfo, last: RunSummary
     elif skipped:
         reasons.append(f"{skipped} skipped while an earlier run went on")
     if missed:
-        reasons.append(f"{missed} missed: the server was away for more than {CATCH_UP.seconds // 3600} h")
+        reasons.append(
+            f"{missed} missed: the server was away for more than {CATCH_UP.seconds // 3600} h"
+        )
     return "; ".join(reasons)
 
 
 async def _waiting_since(client: Client, run: RunSummary) -> datetime:
-    """Return when a run has noted what it waits for: its history has that as the last change of its memo. One that has
-    continued as new since then waits at least since that.
+    """Return when a run has noted what it waits for: its history has that as the last change of its
+    memo. One that has continued as new since then waits at least since that.
     """
     execution = WorkflowExecution(workflow_id=run.id, run_id=run.run_id)
-    request = GetWorkflowExecutionHistoryReverseRequest(namespace=client.namespace, execution=execution)
-    page = await client.workflow_service.get_workflow_execution_history_reverse(request, timeout=RPC_TIMEOUT)
+    request = GetWorkflowExecutionHistoryReverseRequest(
+        namespace=client.namespace, execution=execution
+    )
+    page = await client.workflow_service.get_workflow_execution_history_reverse(
+        request, timeout=RPC_TIMEOUT
+    )
     for event in page.history.events:
         if event.event_type == EventType.EVENT_TYPE_WORKFLOW_PROPERTIES_MODIFIED:
             return event.event_time.ToDatetime(UTC)
@@ -315,8 +366,8 @@ async def _waiting_since(client: Client, run: RunSummary) -> datetime:
 
 
 def table(found: list[dict[str, Any]], width: int) -> str:
-    """Return a line a schedule: name, times, when it is due, its last run with its status, and its title; below it
-    stands why others did not come.
+    """Return a line a schedule: name, times, when it is due, its last run with its status, and its
+    title; below it stands why others did not come.
     """
     rows: list[list[str]] = []
     titles: list[str] = []

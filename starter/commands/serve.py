@@ -1,4 +1,6 @@
-"""`sennit serve`: let other agents start runs and read them, over the Model Context Protocol or as an agent of A2A."""
+"""`sennit serve`: let other agents start runs and read them, over the Model Context Protocol
+or as an agent of A2A.
+"""
 
 import argparse
 import asyncio
@@ -23,22 +25,47 @@ def add_arguments(parser: Parser) -> None:
     parser.describe("--mcp | --a2a", EXAMPLES)
     add = parser.add_argument
     protocol = parser.add_mutually_exclusive_group(required=True)
-    protocol.add_argument("--mcp", action="store_true", help="speak the Model Context Protocol, on stdin and stdout")
-    protocol.add_argument("--a2a", action="store_true", help="be an agent of the A2A protocol; needs --http")
-    http_help = "listen here for streamable HTTP instead; elsewhere than on loopback it needs --tokens and --name"
-    add("--http", metavar="[HOST:]PORT", help=http_help)
-    add("--name", action="append", default=[], metavar="HOST", help="a host name by which clients call it; repeatable")
-    add(
-        "--tokens", type=Path, metavar="FILE", help='bearer tokens: TOML lines ann = "TOKEN"; a caller has its own runs'
+    protocol.add_argument(
+        "--mcp", action="store_true", help="speak the Model Context Protocol, on stdin and stdout"
     )
-    add("--all-runs", action="store_true", help="let every caller reach all runs of the namespace, not only its own")
-    trust_help = "take the answer to an elicitation as a person's word: only if you trust the client to ask a person"
+    protocol.add_argument(
+        "--a2a", action="store_true", help="be an agent of the A2A protocol; needs --http"
+    )
+    http_help = (
+        "listen here for streamable HTTP instead; elsewhere than on loopback it needs --tokens "
+        "and --name"
+    )
+    add("--http", metavar="[HOST:]PORT", help=http_help)
+    add(
+        "--name",
+        action="append",
+        default=[],
+        metavar="HOST",
+        help="a host name by which clients call it; repeatable",
+    )
+    add(
+        "--tokens",
+        type=Path,
+        metavar="FILE",
+        help='bearer tokens: TOML lines ann = "TOKEN"; a caller has its own runs',
+    )
+    add(
+        "--all-runs",
+        action="store_true",
+        help="let every caller reach all runs of the namespace, not only its own",
+    )
+    trust_help = (
+        "take the answer to an elicitation as a person's word: only if you trust the client to "
+        "ask a person"
+    )
     add("--trust-elicitation", action="store_true", help=trust_help)
     add_run_arguments(parser, replans=True, docs=True)
 
 
 async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
-    """Serve until the client closes stdin, or over HTTP until the process is told to end. Runs do not end with it."""
+    """Serve until the client closes stdin, or over HTTP until the process is told to end.
+    Runs do not end with it.
+    """
     try:
         if args.a2a:
             from sennit.starter.serve import a2a_server
@@ -47,7 +74,9 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
         from sennit.starter.serve.tokens import read_tokens
     except ModuleNotFoundError as missing:
         extra = "a2a" if args.a2a else "mcp"
-        raise Refused(f"serve --{extra} needs sennit[{extra}]; {missing.name} is not installed") from None
+        raise Refused(
+            f"serve --{extra} needs sennit[{extra}]; {missing.name} is not installed"
+        ) from None
 
     # Refuse everything that is wrong before anybody is served.
     if args.a2a and args.http is None:
@@ -55,12 +84,17 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
     if args.a2a and args.trust_elicitation:
         raise Refused("--trust-elicitation is for --mcp: A2A has no elicitation")
     if args.http is None and (args.tokens or args.name):
-        raise Refused("--tokens and --name are for --http: on stdin and stdout there is one client, which is yours")
+        raise Refused(
+            "--tokens and --name are for --http: on stdin and stdout there is one client, which "
+            "is yours"
+        )
     listen = None
     if args.http is not None:
         listen = Listen.of(args.http, args.name)
     if listen is not None and not listen.is_loopback and args.tokens is None:
-        raise Refused(f"--http {args.http}: elsewhere than on loopback clients need a token: --tokens FILE")
+        raise Refused(
+            f"--http {args.http}: elsewhere than on loopback clients need a token: --tokens FILE"
+        )
     tokens = None
     if args.tokens:
         tokens = read_tokens(args.tokens)
@@ -94,8 +128,8 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
 
 
 class _Connections:
-    """The connection of a server, made anew where a command would: for a new run on the local stack, whose settings may
-    have changed, and after that stack has stopped.
+    """The connection of a server, made anew where a command would: for a new run on the local
+    stack, whose settings may have changed, and after that stack has stopped.
     """
 
     def __init__(self, args: argparse.Namespace, terminal: Terminal) -> None:

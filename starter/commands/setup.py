@@ -1,9 +1,11 @@
-"""`sennit setup`: prepare a namespace, create the artifact store, limit how often all workers together may call a model
-provider, promote a version of the workers, and delete those that no run needs any more.
+"""`sennit setup`: prepare a namespace, create the artifact store, limit how often all
+workers together may call a model provider, promote a version of the workers, and delete
+those that no run needs any more.
 
-It creates the namespace and the search attributes it lacks, and names the lists of runs that these make possible. With
-`--store` it only creates the store of workers with this environment. You have to ask for that, because nobody can tell
-by an empty folder whether it is new or a volume that is not mounted.
+It creates the namespace and the search attributes it lacks, and names the lists of runs that
+these make possible. With `--store` it only creates the store of workers with this environment.
+You have to ask for that, because nobody can tell by an empty folder whether it is new or a
+volume that is not mounted.
 """
 
 import argparse
@@ -13,7 +15,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from temporalio.api.enums.v1 import IndexedValueType, TaskQueueType
-from temporalio.api.operatorservice.v1 import AddSearchAttributesRequest, ListSearchAttributesRequest
+from temporalio.api.operatorservice.v1 import (
+    AddSearchAttributesRequest,
+    ListSearchAttributesRequest,
+)
 from temporalio.api.taskqueue.v1 import RateLimit
 from temporalio.api.workflowservice.v1 import RegisterNamespaceRequest, UpdateTaskQueueConfigRequest
 from temporalio.service import RPCError, RPCStatusCode
@@ -33,7 +38,8 @@ from sennit.starter.terminal.console import Terminal
 from sennit.workflows.messages.queues import llm_queue, rates_in
 from sennit.workflows.run.search_attributes import KINDS
 
-# A terminated run keeps its SennitStatus, so a list of open runs has to ask for Temporal's own status too.
+# A terminated run keeps its SennitStatus, so a list of open runs has to ask for
+# Temporal's own status too.
 _OPEN = f'`WorkflowType`="{WORKFLOW_TYPE}" AND `ExecutionStatus`="Running"'
 VIEWS = {
     "blocked": f'{_OPEN} AND `SennitStatus`="blocked"',
@@ -41,7 +47,9 @@ VIEWS = {
     "over budget": f'{_OPEN} AND `SennitBlockedOn` STARTS_WITH "budget"',
     "with failed nodes": f'`WorkflowType`="{WORKFLOW_TYPE}" AND `SennitNodesFailed` > 0',
 }
-"""Filters of lists worth saving, written as the web UI writes them, so that it shows each part as a chip."""
+"""Filters of lists worth saving, written as the web UI writes them, so that it
+shows each part as a chip.
+"""
 
 _NOT_ALLOWED = (RPCStatusCode.PERMISSION_DENIED, RPCStatusCode.UNIMPLEMENTED)
 
@@ -53,11 +61,15 @@ NAMESPACE_SECONDS = 30
 def add_arguments(parser: Parser) -> None:
     parser.describe(
         "",
-        "sennit setup --address temporal.example.com:7233 --namespace agents --rates openai=600\nsennit setup --store",
+        "sennit setup --address temporal.example.com:7233 --namespace agents --rates "
+        "openai=600\nsennit setup --store",
     )
     rates_help = "most calls a minute of all workers together; 0 lifts a limit"
     parser.add_argument("--rates", metavar="PROVIDER=N,...", help=rates_help)
-    store_help = "create the artifact store of workers with this environment (SENNIT_ARTIFACTS), unless it is there"
+    store_help = (
+        "create the artifact store of workers with this environment (SENNIT_ARTIFACTS), unless it "
+        "is there"
+    )
     parser.add_argument("--store", action="store_true", help=store_help)
     promote_help = "give new runs, and those that wait, to this version of the workflow workers"
     parser.add_argument("--promote", metavar="DEPLOYMENT:BUILD", help=promote_help)
@@ -85,8 +97,12 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
     existing = await _existing_attributes(sennit, patience)
     wrong = wrong_types(existing)
     if wrong:
-        remedy = "remove them with `temporal operator search-attribute remove`, or use another namespace"
-        raise Refused(f"search attributes of another type are in the way: {', '.join(wrong)}; {remedy}")
+        remedy = (
+            "remove them with `temporal operator search-attribute remove`, or use another namespace"
+        )
+        raise Refused(
+            f"search attributes of another type are in the way: {', '.join(wrong)}; {remedy}"
+        )
     missing = {name: kind for name, kind in KINDS.items() if name not in existing}
     if missing:
         await _create_attributes(sennit, missing)
@@ -96,7 +112,9 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
     # What was done, as lines for a person and as data.
     lines: list[str] = []
     if is_new:
-        lines.append(f"created namespace {server.namespace}; it keeps ended runs for {RETENTION_DAYS} days")
+        lines.append(
+            f"created namespace {server.namespace}; it keeps ended runs for {RETENTION_DAYS} days"
+        )
     lines += attribute_lines(server.namespace, missing)
     lines += _rate_lines(rates)
     data: dict[str, Any] = {
@@ -120,15 +138,22 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
             lines.append(f"{args.prune}:{build} {fate}")
         data["builds"] = dict(builds)
     lines += ["", *view_lines(server)]
-    data["views"] = {name: {"query": query, "url": server.list_link(query)} for name, query in VIEWS.items()}
+    data["views"] = {
+        name: {"query": query, "url": server.list_link(query)} for name, query in VIEWS.items()
+    }
     terminal.result("\n".join(lines), data)
     return Exit.ANSWER
 
 
 async def _create_store(args: argparse.Namespace, terminal: Terminal) -> Exit:
-    """Create the artifact store, and ask no server: without a store of its own a local stack does not even start."""
+    """Create the artifact store, and ask no server: without a store of its own a local
+    stack does not even start.
+    """
     if args.rates or args.promote or args.prune:
-        raise Refused("--store creates the artifact store and does nothing else; run `sennit setup` again for the rest")
+        raise Refused(
+            "--store creates the artifact store and does nothing else; run `sennit setup` again "
+            "for the rest"
+        )
     environment: Mapping[str, str] = os.environ
     try:
         if configured_server(args.address, args.namespace) is None:
@@ -176,7 +201,8 @@ def _promotion_line(version: str, moving: int) -> str:
     if moving != 1:
         runs = f"{moving:,} runs move"
     return (
-        f"{version} is current; {runs} to it as soon as nothing of theirs runs, and the old workers must stay till then"
+        f"{version} is current; {runs} to it as soon as nothing of theirs runs, and the old "
+        "workers must stay till then"
     )
 
 
@@ -210,7 +236,9 @@ def _value_type(kind: str) -> IndexedValueType.ValueType:
 
 
 async def _create_namespace(sennit: Sennit) -> bool:
-    """Create the namespace and return True, or False if it is there or clients may not create one."""
+    """Create the namespace and return True, or False if it is there or
+    clients may not create one.
+    """
     request = RegisterNamespaceRequest(namespace=sennit.server.namespace)
     request.workflow_execution_retention_period.seconds = RETENTION_DAYS * 86_400
     try:
@@ -223,7 +251,9 @@ async def _create_namespace(sennit: Sennit) -> bool:
 
 
 async def _existing_attributes(sennit: Sennit, patience: int) -> Mapping[str, int]:
-    """Return the custom attributes; a namespace may need some seconds of `patience` until the server knows it."""
+    """Return the custom attributes; a namespace may need some seconds of `patience`
+    until the server knows it.
+    """
     request = ListSearchAttributesRequest(namespace=sennit.server.namespace)
     while True:
         try:
@@ -248,17 +278,26 @@ async def _create_attributes(sennit: Sennit, missing: Mapping[str, str]) -> None
 
 
 def attributes_error(namespace: str, error: RPCError) -> SennitError:
-    """Return what to do if a namespace is full, or if clients may not create attributes, as on Temporal Cloud."""
+    """Return what to do if a namespace is full, or if clients may not create
+    attributes, as on Temporal Cloud.
+    """
     if error.status in _NOT_ALLOWED:
         wanted = _attribute_list(KINDS)
-        return Refused(f"this server lets no client create search attributes; add these to {namespace}: {wanted}")
+        return Refused(
+            f"this server lets no client create search attributes; add these to {namespace}: "
+            f"{wanted}"
+        )
     if "cannot have more than" in error.message:
-        return Refused(f"{error.message.rstrip('.')} in namespace {namespace}; use a namespace with room")
+        return Refused(
+            f"{error.message.rstrip('.')} in namespace {namespace}; use a namespace with room"
+        )
     return error_of(error)
 
 
 async def _limit_rate(sennit: Sennit, provider: str, calls: int) -> None:
-    """Have the server dispatch at most so many calls a minute; 0 lifts the limit. Workers need no restart."""
+    """Have the server dispatch at most so many calls a minute; 0 lifts the limit.
+    Workers need no restart.
+    """
     rate = None
     if calls:
         rate = RateLimit(requests_per_second=calls / 60)
@@ -274,5 +313,7 @@ async def _limit_rate(sennit: Sennit, provider: str, calls: int) -> None:
         await sennit.client.workflow_service.update_task_queue_config(request)
     except RPCError as error:
         if error.status == RPCStatusCode.UNIMPLEMENTED:
-            raise Refused("this server cannot limit the rate of task queues; a newer Temporal server can") from None
+            raise Refused(
+                "this server cannot limit the rate of task queues; a newer Temporal server can"
+            ) from None
         raise error_of(error) from None

@@ -17,24 +17,45 @@ from sennit.workflows.messages.result import RunReport
 
 def add_arguments(parser: Parser) -> None:
     if parser.prog.endswith(" watch"):
-        parser.describe("RUN", "sennit watch agent-mont-blanc-1a2b3c4d\nsennit watch nightly-1 --wait --timeout 10m")
+        parser.describe(
+            "RUN",
+            "sennit watch agent-mont-blanc-1a2b3c4d\nsennit watch nightly-1 --wait --timeout 10m",
+        )
         add_run_argument(parser)
         add_wait_arguments(parser)
         return
-    parser.describe("RUN", "sennit status agent-mont-blanc-1a2b3c4d\nsennit status nightly-1 --script")
+    parser.describe(
+        "RUN", "sennit status agent-mont-blanc-1a2b3c4d\nsennit status nightly-1 --script"
+    )
     add_run_argument(parser)
-    script_help = "show the run's program, and beside each line how much it has called and what that took; exits with 0"
+    script_help = (
+        "show the run's program, and beside each line how much it has called and what that took; "
+        "exits with 0"
+    )
     parser.add_argument("--script", action="store_true", help=script_help)
     parser.add_argument("--failed", action="store_true", help="list only nodes that have failed")
-    figures_help = "show what parallelism has brought, for what calls waited, and what branches cost; exits with 0"
+    figures_help = (
+        "show what parallelism has brought, for what calls waited, and what branches cost; exits "
+        "with 0"
+    )
     parser.add_argument("--figures", action="store_true", help=figures_help)
-    explain_help = "say of each node whether it may share an activity with others, and if not why; exits with 0"
+    explain_help = (
+        "say of each node whether it may share an activity with others, and if not why; exits "
+        "with 0"
+    )
     parser.add_argument("--explain", action="store_true", help=explain_help)
-    parser.add_argument("--node", default="", metavar="NODE", help="with --script: one of several programs of a plan")
+    parser.add_argument(
+        "--node",
+        default="",
+        metavar="NODE",
+        help="with --script: one of several programs of a plan",
+    )
 
 
 async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
-    """Write a run's state, or with `watch` its end, to standard output. Return its exit code, 4 while it goes on."""
+    """Write a run's state, or with `watch` its end, to standard output. Return its exit
+    code, 4 while it goes on.
+    """
     sennit = await connect(args, terminal)
     found, is_open = await sennit.look_up(args.run)
     if args.command == "watch":
@@ -55,7 +76,9 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
         if not outcome.report.nodes:
             view = await found.last_view()
         report = outcome.report if view is None else with_nodes(outcome.report, view)
-        return _write(terminal, report, report_text(report, width, failed=args.failed), outcome.code)
+        return _write(
+            terminal, report, report_text(report, width, failed=args.failed), outcome.code
+        )
     try:
         view = await found.view()
     except NoAnswer as error:
@@ -63,7 +86,12 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
         report = RunReport(id=found.id, run_id=found.run_id, status="running", ui_url=found.ui_url)
         return _write(terminal, report, f"{found.id}  running", Exit.OPEN)
     report = report_of(view, found.ui_url)
-    return _write(terminal, report, view_text(view, width, terminal.flags, failed=args.failed), exit_of(view.status))
+    return _write(
+        terminal,
+        report,
+        view_text(view, width, terminal.flags, failed=args.failed),
+        exit_of(view.status),
+    )
 
 
 async def _write_figures(terminal: Terminal, run: Run[Any], *, is_open: bool) -> Exit:

@@ -1,5 +1,5 @@
-"""`sennit tools`: what a plan may call. With a NAME it describes one tool, with `try NAME` it calls that once, with
-`login SERVER` a person logs in at an MCP server.
+"""`sennit tools`: what a plan may call. With a NAME it describes one tool, with `try NAME` it calls
+that once, with `login SERVER` a person logs in at an MCP server.
 """
 
 import argparse
@@ -27,13 +27,19 @@ def add_arguments(parser: Parser) -> None:
     stubs_help = "write what programs can call, with its types, for your editor"
     parser.add_argument("--stubs", action="store_true", help=stubs_help)
     group = parser.add_argument_group("with try")
-    group.add_argument("--arg", action="append", default=[], metavar="NAME=VALUE", help="an argument; repeatable")
-    group.add_argument("--docs", metavar="DIR", help="its folder of documents (default: SENNIT_DOCS)")
+    group.add_argument(
+        "--arg", action="append", default=[], metavar="NAME=VALUE", help="an argument; repeatable"
+    )
+    group.add_argument(
+        "--docs", metavar="DIR", help="its folder of documents (default: SENNIT_DOCS)"
+    )
     group.add_argument("--yes", action="store_true", help="call a tool that writes")
 
 
 async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
-    """Write the tools with their effects and arguments, or one with its schema; as JSON with their whole schemas."""
+    """Write the tools with their effects and arguments, or one with its schema; as JSON
+    with their whole schemas.
+    """
     if args.words[:1] == ["try"]:
         return await _try(args, terminal)
     if args.words[:1] == ["login"]:
@@ -59,9 +65,13 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
 
 
 async def _try(args: argparse.Namespace, terminal: Terminal) -> Exit:
-    """Write what one call returns to standard output. Raises Refused if it was not made, SennitError if it failed."""
+    """Write what one call returns to standard output. Raises Refused if it was not made,
+    SennitError if it failed.
+    """
     if len(args.words) != 2:
-        raise Refused("name one tool: sennit tools try NAME --arg NAME=VALUE; sennit tools lists them")
+        raise Refused(
+            "name one tool: sennit tools try NAME --arg NAME=VALUE; sennit tools lists them"
+        )
     name = args.words[1]
     options = [f"--arg={word}" for word in args.arg]
     if args.docs:
@@ -86,7 +96,9 @@ async def _try(args: argparse.Namespace, terminal: Terminal) -> Exit:
 
 
 async def _log_in(args: argparse.Namespace, terminal: Terminal) -> Exit:
-    """Have a person log in at an MCP server. Workers of the local stack use the login from their next request on."""
+    """Have a person log in at an MCP server. Workers of the local stack use the login from
+    their next request on.
+    """
     if len(args.words) != 2:
         raise Refused("name one server of SENNIT_MCP: sennit tools login SERVER")
     name = args.words[1]
@@ -109,7 +121,9 @@ def _describe(name: str, catalogue: Catalogue, terminal: Terminal) -> Exit:
 
 
 def tools_text(catalogue: Catalogue, width: int | None) -> str:
-    """Return a few lines a tool: name, arguments (required ones first), effect, what it does, and any hint."""
+    """Return a few lines a tool: name, arguments (required ones first), effect, what
+    it does, and any hint.
+    """
     lines = []
     for tool in catalogue.tools:
         call = one_line(f"{tool['name']}({_arguments(tool)})")
@@ -126,7 +140,9 @@ def tools_text(catalogue: Catalogue, width: int | None) -> str:
 
 
 def _arguments(tool: dict[str, Any]) -> str:
-    """Return the names of a tool's arguments: `path, lines?`, with a mark at each that may be left out."""
+    """Return the names of a tool's arguments: `path, lines?`, with a mark at
+    each that may be left out.
+    """
     schema = tool.get("schema") or {}
     properties = schema.get("properties", {})
     required = schema.get("required", ())
@@ -136,7 +152,9 @@ def _arguments(tool: dict[str, Any]) -> str:
 
 
 def tool_text(tool: dict[str, Any], width: int) -> str:
-    """Return all of a tool: what it does and how it may be called, the schemas, and an example call."""
+    """Return all of a tool: what it does and how it may be called, the
+    schemas, and an example call.
+    """
     effect = tool["effect"]
     is_write = effect == "write"
     if is_write:
@@ -151,7 +169,10 @@ def tool_text(tool: dict[str, Any], width: int) -> str:
     }
     lines = [tool["name"], f"    {one_line(str(tool.get('description', '')))}"]
     lines += [f"{name:<9} {one_line(str(value))}" for name, value in facts.items() if value]
-    for title, schema in (("arguments", tool.get("schema")), ("returns", tool.get("output_schema"))):
+    for title, schema in (
+        ("arguments", tool.get("schema")),
+        ("returns", tool.get("output_schema")),
+    ):
         if schema:
             lines.append(title)
             for line in _pretty(schema, width - 4).splitlines():
@@ -190,7 +211,9 @@ def _pretty(value: Any, width: int) -> str:
     if len(line) <= width or not isinstance(value, dict | list) or not value:
         return line
     if isinstance(value, dict):
-        entries = [f"{json.dumps(name)}: {_pretty(entry, width - 2)}" for name, entry in value.items()]
+        entries = [
+            f"{json.dumps(name)}: {_pretty(entry, width - 2)}" for name, entry in value.items()
+        ]
         opening, closing = "{", "}"
     else:
         entries = [_pretty(entry, width - 2) for entry in value]

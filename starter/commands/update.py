@@ -1,4 +1,6 @@
-"""`sennit update` and its short forms `retry`, `skip`, `edit`, `answer`, `approve`, `reject`, `finish`."""
+"""`sennit update` and its short forms `retry`, `skip`, `edit`, `answer`,
+`approve`, `reject`, `finish`.
+"""
 
 import argparse
 import json
@@ -25,11 +27,20 @@ from sennit.workflows.plan.language.text import clean
 SHORT_FORMS = {
     "retry": ("retry_node", "sennit retry nightly-1\nsennit retry nightly-1 n7 --repeat-effect"),
     "skip": ("skip_node", "sennit skip nightly-1 n7\nsennit skip nightly-1 'pages[17]'"),
-    "edit": ("edit_program", "sennit edit nightly-1 research.py --dry-run\nsennit edit nightly-1 look.py --node look"),
-    "answer": ("answer", "sennit answer nightly-1 n7 yes\nsennit answer nightly-1 main_6 '{\"found\": true}'"),
+    "edit": (
+        "edit_program",
+        "sennit edit nightly-1 research.py --dry-run\nsennit edit nightly-1 look.py --node look",
+    ),
+    "answer": (
+        "answer",
+        "sennit answer nightly-1 n7 yes\nsennit answer nightly-1 main_6 '{\"found\": true}'",
+    ),
     "approve": (
         "approve",
-        ("sennit approve note n7 --digest 3f2a9c01b4d7e85a6c21 --set to=ann\nsennit approve nightly-1 --edit-plan"),
+        (
+            "sennit approve note n7 --digest 3f2a9c01b4d7e85a6c21 --set to=ann\nsennit approve "
+            "nightly-1 --edit-plan"
+        ),
     ),
     "reject": (
         "reject",
@@ -57,38 +68,60 @@ def add_arguments(parser: Parser) -> None:
         parser.description = "Send an update to a run. Fields are name=value, or one JSON object."
         parser.describe("RUN NAME [FIELD=VALUE ...|JSON]", "", _list_of_updates())
         parser.add_argument("name", metavar="NAME", help="one of the updates below")
-        parser.add_argument("fields", nargs="*", metavar="NAME=VALUE|JSON", help="the update's fields")
+        parser.add_argument(
+            "fields", nargs="*", metavar="NAME=VALUE|JSON", help="the update's fields"
+        )
         return
     name, examples = SHORT_FORMS[command]
     parser.describe(f"RUN {_PLACES.get(command, 'NODE')}".rstrip(), examples)
     parser.set_defaults(name=name)
     if command == "retry":
-        parser.add_argument("node", nargs="?", metavar="NODE", help="without it, what blocks the run")
+        parser.add_argument(
+            "node", nargs="?", metavar="NODE", help="without it, what blocks the run"
+        )
     elif command == "edit":
-        parser.add_argument("script", metavar="FILE.py", help="the whole script, - for standard input")
-        parser.add_argument("--node", metavar="NODE", help="the program's id in a plan of yours (default: main)")
+        parser.add_argument(
+            "script", metavar="FILE.py", help="the whole script, - for standard input"
+        )
+        parser.add_argument(
+            "--node", metavar="NODE", help="the program's id in a plan of yours (default: main)"
+        )
     elif command in ("approve", "reject"):
-        parser.add_argument("node", nargs="?", metavar="NODE", help="without it, the plan that waits for approval")
+        parser.add_argument(
+            "node", nargs="?", metavar="NODE", help="without it, the plan that waits for approval"
+        )
     elif command != "finish":
         parser.add_argument("node", metavar="NODE", help="the node's id, or map[17] for one item")
     if command == "answer":
         value_help = "JSON, or text; '\"7\"' is the text 7 (default: ask for it on the terminal)"
         parser.add_argument("value", metavar="VALUE", nargs="?", help=value_help)
     if command in ("approve", "reject"):
-        parser.add_argument("--digest", metavar="DIGEST", help="what you have read, as `sennit status` shows it")
+        parser.add_argument(
+            "--digest", metavar="DIGEST", help="what you have read, as `sennit status` shows it"
+        )
     if command == "reject":
         parser.add_argument("why", nargs="?", metavar="REASON", help="why")
-        reason_help = "why; for a plan, what its planner should do instead (without it, the run ends)"
+        reason_help = (
+            "why; for a plan, what its planner should do instead (without it, the run ends)"
+        )
         parser.add_argument("--reason", metavar="REASON", help=reason_help)
     if command == "approve":
-        edit_help = "edit the plan that waits as YAML in $EDITOR, or send that of FILE; the run asks again"
+        edit_help = (
+            "edit the plan that waits as YAML in $EDITOR, or send that of FILE; the run asks again"
+        )
         parser.add_argument("--edit-plan", nargs="?", const="", metavar="FILE", help=edit_help)
-        parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="change an argument")
+        parser.add_argument(
+            "--set", action="append", default=[], metavar="NAME=VALUE", help="change an argument"
+        )
     if command == "edit":
-        parser.add_argument("--repeat-writes", action="store_true", help="do not ask about writes of the old script")
+        parser.add_argument(
+            "--repeat-writes", action="store_true", help="do not ask about writes of the old script"
+        )
         add_review_arguments(parser)
     if command in ("retry", "answer"):
-        parser.add_argument("--repeat-effect", action="store_true", help="repeat a write that succeeded")
+        parser.add_argument(
+            "--repeat-effect", action="store_true", help="repeat a write that succeeded"
+        )
 
 
 def _list_of_updates() -> str:
@@ -103,7 +136,9 @@ def _list_of_updates() -> str:
 
 
 async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
-    """Send one update and write what the run says about it. The fields are checked before connecting."""
+    """Send one update and write what the run says about it. The fields are
+    checked before connecting.
+    """
     if getattr(args, "edit_plan", None) is not None:
         if args.node or args.set:
             raise Refused("--edit-plan is about the whole plan: leave out the node and --set")
@@ -114,7 +149,8 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
     is_to_be_asked = args.command == "answer" and args.value is None
     if not is_to_be_asked:
         checked_update(args.name, fields)
-    sennit = await connect(args, terminal, renew="code")  # so that a retry runs a tool that was mended
+    # So that a retry runs a tool that was mended.
+    sennit = await connect(args, terminal, renew="code")
     found, _ = await sennit.look_up(args.run)
     if is_to_be_asked:
         args.value = await _ask_value(found, args.node, terminal)
@@ -133,7 +169,9 @@ async def run(args: argparse.Namespace, terminal: Terminal) -> Exit:
             return review.exit
         shown = review.data
     message = await found.update(args.name, **fields)
-    terminal.result(clean(message), {"run": found.id, "update": args.name, "message": message, **shown})
+    terminal.result(
+        clean(message), {"run": found.id, "update": args.name, "message": message, **shown}
+    )
     return Exit.ANSWER
 
 
@@ -160,8 +198,9 @@ def fields_of(args: argparse.Namespace) -> dict[str, Any]:
 
 
 async def _changed_arguments(run: Run[Any], node: str, words: list[str]) -> dict[str, Any]:
-    """Return arguments from `name=value` words, read by the types that the tool of the waiting write takes. Raises
-    Refused for one that the tool does not have, or whose value is of no such type.
+    """Return arguments from `name=value` words, read by the types that the tool of the
+    waiting write takes. Raises Refused for one that the tool does not have, or whose
+    value is of no such type.
     """
     item = await _waiting_for(run, node, "approve")
     if item is None:
@@ -184,7 +223,9 @@ async def _changed_arguments(run: Run[Any], node: str, words: list[str]) -> dict
 
 
 async def _waiting_for(run: Run[Any], node: str, update: str) -> BlockedOn | None:
-    """Return what the run waits for at this node that this update would settle; None if it does not."""
+    """Return what the run waits for at this node that this update would
+    settle; None if it does not.
+    """
     view = await run.view()
     for item in view.blocked:
         if item.node == node and item.update == update:
@@ -193,12 +234,19 @@ async def _waiting_for(run: Run[Any], node: str, update: str) -> BlockedOn | Non
 
 
 async def _ask_value(run: Run[Any], node: str, terminal: Terminal) -> str:
-    """Return what the person at the terminal answers. Raises Refused without one, or if the node asks nothing."""
+    """Return what the person at the terminal answers. Raises Refused without one, or if
+    the node asks nothing.
+    """
     item = await _waiting_for(run, node, "answer")
     if item is None:
-        raise Refused(f"{node} asks for no value now; give one, or see: sennit status {run.id}{terminal.flags}")
+        raise Refused(
+            f"{node} asks for no value now; give one, or see: sennit status "
+            f"{run.id}{terminal.flags}"
+        )
     if not terminal.has_person:
-        raise Refused(f"nobody is at a terminal to be asked; give the value: {item.command}{terminal.flags}")
+        raise Refused(
+            f"nobody is at a terminal to be asked; give the value: {item.command}{terminal.flags}"
+        )
     for line in blocked_lines(item, terminal.flags):
         terminal.notice(line, "yellow")
     typed = await ask_line(Typist(terminal).ask, item, terminal.notice)
@@ -208,7 +256,9 @@ async def _ask_value(run: Run[Any], node: str, terminal: Terminal) -> str:
 
 
 async def _expected_value(run: Run[Any], node: str) -> Any:
-    """Return an example of the value that a gate expects, so that `7` can be sent as the text it asks for."""
+    """Return an example of the value that a gate expects, so that `7` can be sent
+    as the text it asks for.
+    """
     try:
         view = await run.view()
     except NoAnswer:
@@ -234,7 +284,10 @@ def read_fields(name: str, words: list[str]) -> dict[str, Any]:
             example = ""
             if model:
                 example = f"; for example {model.example}"
-            raise Refused(f"{word[:60]!r}: write a field as name=value, or all of them as one JSON object{example}")
+            raise Refused(
+                f"{word[:60]!r}: write a field as name=value, or all of them as one JSON "
+                f"object{example}"
+            )
         if field in fields:
             raise Refused(f"the field `{field}` is given twice")
         kind = None

@@ -24,11 +24,19 @@ def add_arguments(parser: Parser) -> None:
         parser.describe("", "sennit gc --dry-run\nsennit gc --older-than 7d")
         age = typed(partial(parse_duration, longest=MAX_DAYS))
         age_help = "keep what was written in this time (default: 30d)"
-        parser.add_argument("--older-than", type=age, default=parse_duration("30d"), metavar="30d", help=age_help)
-        parser.add_argument("--dry-run", action="store_true", help="say what would be deleted, and delete nothing")
+        parser.add_argument(
+            "--older-than", type=age, default=parse_duration("30d"), metavar="30d", help=age_help
+        )
+        parser.add_argument(
+            "--dry-run", action="store_true", help="say what would be deleted, and delete nothing"
+        )
         return
-    parser.describe("ROLE", "sennit worker tools\nsennit worker all --address temporal.example.com:7233")
-    parser.add_argument("role", metavar="ROLE", help="what it serves: workflow, llm, tools, sandbox, all")
+    parser.describe(
+        "ROLE", "sennit worker tools\nsennit worker all --address temporal.example.com:7233"
+    )
+    parser.add_argument(
+        "role", metavar="ROLE", help="what it serves: workflow, llm, tools, sandbox, all"
+    )
 
 
 async def run(args: argparse.Namespace, terminal: Terminal) -> NoReturn:
@@ -47,8 +55,8 @@ def _serve(args: argparse.Namespace) -> NoReturn:
 
 
 async def _collect(args: argparse.Namespace, terminal: Terminal) -> NoReturn:
-    """Become `python -m sennit.workers gc`, which works on the store of a worker with this environment, or on that of
-    the local stack.
+    """Become `python -m sennit.workers gc`, which works on the store of a worker with this
+    environment, or on that of the local stack.
     """
     environment = dict(os.environ)
     if configured_server(args.address, args.namespace) is not None:
@@ -58,6 +66,8 @@ async def _collect(args: argparse.Namespace, terminal: Terminal) -> NoReturn:
         server = await join_local_stack(args.namespace, terminal.say, "never")
         environment = worker_environment(StateDir.find(), server.address, 0, environment)
     else:
-        raise ServerUnreachable("there is no Temporal server; pass --address or set TEMPORAL_ADDRESS")
+        raise ServerUnreachable(
+            "there is no Temporal server; pass --address or set TEMPORAL_ADDRESS"
+        )
     command = [*GC, "--older-than", str(args.older_than), "--output", terminal.output]
     os.execve(sys.executable, [*command, *["--dry-run"] * args.dry_run], environment)  # noqa: S606  # one of our own

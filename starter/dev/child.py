@@ -29,8 +29,8 @@ DEATHS_ONCE_READY = 20  # with the pauses about six minutes
 class Child(ABC):
     """One command in a process group of its own, its output added to `log`.
 
-    If its owner, this process, dies, even by SIGKILL, the command gets SIGTERM and, `grace` seconds later, SIGKILL.
-    What the command itself started and left in its group is killed when it ends.
+    If its owner, this process, dies, even by SIGKILL, the command gets SIGTERM and, `grace` seconds
+    later, SIGKILL. What the command itself started and left in its group is killed when it ends.
     """
 
     name: str
@@ -41,7 +41,8 @@ class Child(ABC):
         self.log = log
         self._log_start = 0
         self._process: subprocess.Popen[bytes] | None = None
-        self._owner: int | None = None  # the end of a pipe; the system closes it when this process dies
+        # The end of a pipe; the system closes it when this process dies.
+        self._owner: int | None = None
 
     @abstractmethod
     async def start(self) -> None:
@@ -52,7 +53,9 @@ class Child(ABC):
         """Return whether it can be used now."""
 
     async def lives(self) -> bool:
-        """Return whether it answers at all, ready or not. A child that cannot be asked lives as long as it runs."""
+        """Return whether it answers at all, ready or not. A child that cannot be asked
+        lives as long as it runs.
+        """
         return True
 
     @property
@@ -78,8 +81,12 @@ class Child(ABC):
         log = last_lines(self.log, since=self._log_start)
         return f"{self.name} {how}; the end of {self.log}:\n{log}"
 
-    async def launch(self, command: Sequence[str], env: Mapping[str, str], limit: float = START_LIMIT) -> None:
-        """Start the command and wait until it answers. On any failure, also when cancelled, no process is left."""
+    async def launch(
+        self, command: Sequence[str], env: Mapping[str, str], limit: float = START_LIMIT
+    ) -> None:
+        """Start the command and wait until it answers. On any failure, also when
+        cancelled, no process is left.
+        """
         process = self._spawn(command, env)
         ready = False
         try:
@@ -88,7 +95,9 @@ class Child(ABC):
                     await asyncio.sleep(POLL)
             ready = self.running  # if not, what answered is another process
         except TimeoutError:
-            raise LocalStackFailed(f"{self.name} was not ready after {limit:.0f} s; log: {self.log}") from None
+            raise LocalStackFailed(
+                f"{self.name} was not ready after {limit:.0f} s; log: {self.log}"
+            ) from None
         finally:
             if not ready:
                 self.kill()
@@ -146,7 +155,9 @@ class Child(ABC):
             await asyncio.sleep(POLL)
 
     async def _watched(self) -> str:
-        """Wait until it ends, or has not answered for so long that it hangs: then kill it. Return what happened."""
+        """Wait until it ends, or has not answered for so long that it hangs: then kill
+        it. Return what happened.
+        """
         silent = 0
         while silent < SILENT_PROBES:
             try:
@@ -156,12 +167,17 @@ class Child(ABC):
             else:
                 return self.ending
         self.kill()
-        return f"{self.name} ran and did not answer {silent} times in a row, so it was killed; log: {self.log}"
+        return (
+            f"{self.name} ran and did not answer {silent} times in a row, so it was killed; log: "
+            f"{self.log}"
+        )
 
     async def keep_running(self, say: Say, changed: Callable[[bool], None]) -> None:
-        """Start it whenever it does not run, or hangs, with growing pauses; call `changed(ready)` before and after it.
+        """Start it whenever it does not run, or hangs, with growing pauses; call
+        `changed(ready)` before and after it.
 
-        Raises LocalStackFailed after too many deaths in a row: five if it was never ready, one if it refuses a setting.
+        Raises LocalStackFailed after too many deaths in a row: five if it was never ready, one
+        if it refuses a setting.
         """
         deaths, was_ready = 0, False
         while True:

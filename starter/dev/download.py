@@ -1,4 +1,6 @@
-"""`python -m sennit.starter.dev.download RELEASE TARGET`: download the Temporal CLI to TARGET as the SDK does."""
+"""`python -m sennit.starter.dev.download RELEASE TARGET`: download the Temporal CLI to
+TARGET as the SDK does.
+"""
 
 import asyncio
 import os
@@ -27,8 +29,12 @@ def probe(url: str, limit: float = PROBE_LIMIT) -> None:
 
 
 async def download(release: str, folder: str) -> None:
-    """Download the CLI of a release into an empty folder. Raises RuntimeError with the reason that the SDK gives."""
-    server = await WorkflowEnvironment.start_local(dev_server_download_version=release, download_dest_dir=folder)
+    """Download the CLI of a release into an empty folder. Raises RuntimeError with the
+    reason that the SDK gives.
+    """
+    server = await WorkflowEnvironment.start_local(
+        dev_server_download_version=release, download_dest_dir=folder
+    )
     await server.shutdown()
 
 
@@ -42,4 +48,5 @@ if __name__ == "__main__":
         except RuntimeError as error:
             failure = f"{error}\n"
     os.write(2, failure.encode())
-    os._exit(1 if failure else 0)  # the SDK's threads may crash an interpreter that finalizes after a failure
+    # The SDK's threads may crash an interpreter that finalizes after a failure.
+    os._exit(1 if failure else 0)

@@ -1,8 +1,9 @@
-"""What the user of a local stack allows runs: the file `grants.json` of a state directory, which its workers read.
+"""What the user of a local stack allows runs: the file `grants.json` of a state directory,
+which its workers read.
 
-A folder that was named with `--docs` is open to every run. To write without asking, or to bring programs that are
-trusted, is allowed to one run: the file has the hash of a secret that only this run's input has, and the worker that
-opens the run notes its id there.
+A folder that was named with `--docs` is open to every run. To write without asking, or to bring
+programs that are trusted, is allowed to one run: the file has the hash of a secret that only this
+run's input has, and the worker that opens the run notes its id there.
 """
 
 import secrets
@@ -35,9 +36,13 @@ class GrantFile:
             granted.docs = tuple(folders[-MAX_GRANTED_FOLDERS:])
 
     def allow(self, workflow: str, *permissions: Permission) -> str:
-        """Return a secret. The run of that id that shows it first, within an hour, has these permissions."""
+        """Return a secret. The run of that id that shows it first, within an hour,
+        has these permissions.
+        """
         secret = secrets.token_urlsafe(24)
-        grant = WriteGrant(secret=hash_of(secret), workflow=workflow, made=time.time(), allows=permissions)
+        grant = WriteGrant(
+            secret=hash_of(secret), workflow=workflow, made=time.time(), allows=permissions
+        )
         with self._changing() as granted:
             granted.writes = (*granted.writes, grant)
         return secret
@@ -54,7 +59,9 @@ class GrantFile:
                 ended.add(grant.secret)
         if ended or has_unclaimed:
             with self._changing() as granted:
-                granted.writes = tuple(grant for grant in granted.writes if grant.secret not in ended)
+                granted.writes = tuple(
+                    grant for grant in granted.writes if grant.secret not in ended
+                )
 
     @contextmanager
     def _changing(self) -> Iterator[WrittenGrants]:
@@ -78,7 +85,9 @@ class GrantFile:
 
 
 async def is_over(client: Client, grant: WriteGrant) -> bool:
-    """Whether the run has ended that claimed a grant, with all that it continued as, as far as the server says."""
+    """Whether the run has ended that claimed a grant, with all that it continued as, as
+    far as the server says.
+    """
     try:
         found = await client.get_workflow_handle(grant.workflow).describe()
     except RPCError as error:

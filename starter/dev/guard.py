@@ -1,8 +1,10 @@
-"""`python -I -S guard.py OWNER GRACE COMMAND...`: run COMMAND so that it ends when its owner does, however that ends.
+"""`python -I -S guard.py OWNER GRACE COMMAND...`: run COMMAND so that it ends when its owner
+does, however that ends.
 
-COMMAND replaces this process, so the owner sees its id and exit status. A fork stays and watches OWNER, a pipe whose
-other end only the owner holds: when it closes, the fork sends SIGTERM, waits GRACE seconds and kills the process group.
-When COMMAND ends by itself, the fork kills what COMMAND left in the group.
+COMMAND replaces this process, so the owner sees its id and exit status. A fork stays and watches
+OWNER, a pipe whose other end only the owner holds: when it closes, the fork sends SIGTERM, waits
+GRACE seconds and kills the process group. When COMMAND ends by itself, the fork kills what
+COMMAND left in the group.
 """
 
 import os
@@ -16,11 +18,14 @@ POLL = 0.2  # seconds
 
 
 def watch(command: int, owner: int, grace: float) -> None:
-    """Wait until the command or its owner ends, then end the whole process group, this process included."""
+    """Wait until the command or its owner ends, then end the whole process group,
+    this process included.
+    """
     for ignored in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(ignored, signal.SIG_IGN)
     closed: list[int] = []
-    while os.getppid() == command and not closed:  # an ended parent is replaced at once, even before it is reaped
+    # An ended parent is replaced at once, even before it is reaped.
+    while os.getppid() == command and not closed:
         closed = select.select([owner], [], [], POLL)[0]
     if closed:
         deadline = time.monotonic() + grace

@@ -1,4 +1,6 @@
-"""What the person who waits for a local stack reads: progress on standard error, and why there is none."""
+"""What the person who waits for a local stack reads: progress on standard error,
+and why there is none.
+"""
 
 import sys
 from collections.abc import Callable
@@ -8,7 +10,9 @@ Say = Callable[[str], None]
 
 
 class LocalStackFailed(Exception):
-    """The local stack, or a part of it, cannot start or stop. The text says why and where its log is."""
+    """The local stack, or a part of it, cannot start or stop. The text says
+    why and where its log is.
+    """
 
 
 class WrongSettings(LocalStackFailed):

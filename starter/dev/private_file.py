@@ -10,7 +10,9 @@ def private(name: str, flags: int) -> int:
 
 
 def replace_file(path: Path, text: str) -> None:
-    """Write a file that only its owner can read, and put it in place: a reader sees the old one or the new one."""
+    """Write a file that only its owner can read, and put it in place: a reader sees the
+    old one or the new one.
+    """
     part = path.with_suffix(".part")
     part.unlink(missing_ok=True)
     with open(part, "x", opener=private) as file:

@@ -22,24 +22,30 @@ NAMESPACE = "default"
 PORT = 7233
 UI_PORT = 8233
 DYNAMIC_CONFIG = {
-    "history.transferProcessorMaxPollRPS": "2000",  # at the default of 20 the one shard holds short hops back
+    # At the default of 20 the one shard holds short hops back.
+    "history.transferProcessorMaxPollRPS": "2000",
     "history.timerProcessorMaxPollRPS": "2000",
     "history.eventsCacheMaxSizeBytes": "67108864",  # wide runs fall out of the default of 512 KB
-    "history.maximumBufferedEventsBatch": "1000",  # at the default of 100 fifty ends during a workflow task fail that
+    # At the default of 100 fifty ends during a workflow task fail that.
+    "history.maximumBufferedEventsBatch": "1000",
     "history.timerProcessorMaxTimeShift": '"10ms"',  # at the default no timer is shorter than 1 s
     "matching.enableFairness": "true",
-    # start-dev opens a port for HTTP that cannot be switched off and takes any web page's POST; no page has this host
+    # start-dev opens a port for HTTP that cannot be switched off and takes any web page's
+    # POST; no page has this host
     "frontend.httpAllowedHosts": '["none.invalid"]',
 }
 PRAGMAS = ("journal_mode=wal", "synchronous=normal")
-"""Saves 10 ms a commit. A killed server loses nothing; after a power cut the last moments may be lost, no more."""
+"""Saves 10 ms a commit. A killed server loses nothing; after a power cut the last
+moments may be lost, no more.
+"""
 
 
 class DevServer(Child):
     """A Temporal dev server on 127.0.0.1 with Sennit's search attributes and dynamic values.
 
-    `database` None keeps everything in memory. Taken ports are replaced by free ones at the first start and kept
-    from then on, so that clients of a restarted server find it again; port 0 asks for a free one.
+    `database` None keeps everything in memory. Taken ports are replaced by free ones at the
+    first start and kept from then on, so that clients of a restarted server find it again; port
+    0 asks for a free one.
     """
 
     name = "the Temporal server"
@@ -77,8 +83,12 @@ class DevServer(Child):
         return f"http://{HOST}:{self.ui_port}"
 
     async def start(self) -> None:
-        """Start it as its base class says; after `kill` or `stop` with the same ports and database."""
-        env = {name: value for name, value in os.environ.items() if not name.startswith("TEMPORAL_")}
+        """Start it as its base class says; after `kill` or `stop` with the
+        same ports and database.
+        """
+        env = {
+            name: value for name, value in os.environ.items() if not name.startswith("TEMPORAL_")
+        }
         for attempt in range(4):
             if not self._started_before:
                 self.port = free_port(self.port)
@@ -87,7 +97,9 @@ class DevServer(Child):
                 await self.launch(list(self._command()), env)
                 break
             except LocalStackFailed as failure:
-                if attempt == 3 or not (self._lost_a_port() or "address already in use" in str(failure)):
+                if attempt == 3 or not (
+                    self._lost_a_port() or "address already in use" in str(failure)
+                ):
                     raise
         self._started_before = True
 
@@ -100,7 +112,9 @@ class DevServer(Child):
         return await responds(self.address) and self._listens()
 
     def _listens(self) -> bool:
-        """Whether the port is this server's: what answers may be another one that took the port first."""
+        """Whether the port is this server's: what answers may be another one
+        that took the port first.
+        """
         if not self._process:
             return False
         with suppress(psutil.Error):
@@ -110,8 +124,17 @@ class DevServer(Child):
         return False
 
     def _command(self) -> Iterator[str]:
-        # without --log-level: it is warn then, and only then is the server quiet about its own shutdown
-        yield from (str(self._binary), "server", "start-dev", "--ip", HOST, "--port", str(self.port))
+        # without --log-level: it is warn then, and only then is the server quiet
+        # about its own shutdown
+        yield from (
+            str(self._binary),
+            "server",
+            "start-dev",
+            "--ip",
+            HOST,
+            "--port",
+            str(self.port),
+        )
         yield from ("--headless",) if self._headless else ("--ui-port", str(self.ui_port))
         if self._database is not None:
             yield from ("--db-filename", str(self._database))
@@ -124,13 +147,21 @@ class DevServer(Child):
 
 
 async def responds(address: str) -> bool:
-    """Return whether a server there has the default namespace with Sennit's search attributes; takes 5 s at most."""
+    """Return whether a server there has the default namespace with Sennit's search
+    attributes; takes 5 s at most.
+    """
     request = ListSearchAttributesRequest(namespace=NAMESPACE)
     try:
         async with asyncio.timeout(5):
             client = await Client.connect(address, namespace=NAMESPACE)
-            found = await client.operator_service.list_search_attributes(request, timeout=timedelta(seconds=2))
-    except (RPCError, RuntimeError, TimeoutError):  # the SDK reports a refused connection as RuntimeError
+            found = await client.operator_service.list_search_attributes(
+                request, timeout=timedelta(seconds=2)
+            )
+    except (
+        RPCError,
+        RuntimeError,
+        TimeoutError,
+    ):  # the SDK reports a refused connection as RuntimeError
         return False
     return found.custom_attributes.keys() >= KINDS.keys()
 
@@ -139,7 +170,8 @@ def free_port(wanted: int = 0) -> int:
     """Return the wanted port of 127.0.0.1 if it is free, else another free one."""
     with socket.socket() as probe:
         probe.settimeout(1)
-        if wanted and probe.connect_ex((HOST, wanted)):  # on some systems one can bind a port that answers
+        # On some systems one can bind a port that answers.
+        if wanted and probe.connect_ex((HOST, wanted)):
             with suppress(OSError), socket.create_server((HOST, wanted)):
                 return wanted
     with socket.create_server((HOST, 0)) as free:

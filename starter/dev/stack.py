@@ -35,7 +35,9 @@ STOP_LIMIT = 40.0  # seconds: the workers drain, then the server stops
 NOT_BLOCKED = "SennitStatus IS NULL OR SennitStatus != 'blocked'"
 STALE = "code or settings have changed"
 Renew = Literal["always", "code", "never"]
-"""When a client has an idle stack started again: if code or settings differ, if only code does, or never."""
+"""When a client has an idle stack started again: if code or settings differ, if
+only code does, or never.
+"""
 
 
 class LocalStack:
@@ -62,13 +64,15 @@ class LocalStack:
     async def join(self, renew: Renew = "always") -> StackRecord:
         """Join the stack that runs, or start one in the background, and wait until it is ready.
 
-        Any number of clients at once make one stack. An idle stack that was started with other settings is started
-        again with those of this process, once these have been tried; a busy one is joined with a warning. Runs that are
-        blocked do not count as busy: they wait in the database. A stack of another installation is joined as it is.
+        Any number of clients at once make one stack. An idle stack that was started with other
+        settings is started again with those of this process, once these have been tried; a busy one
+        is joined with a warning. Runs that are blocked do not count as busy: they wait in the
+        database. A stack of another installation is joined as it is.
 
-        With `renew="code"`, for clients that go on with a run, an idle stack is started again if its code has changed,
-        such as a tool that somebody has mended, and this process has the variables that the stack was started with:
-        the run needs those. `renew="never"` joins whatever runs.
+        With `renew="code"`, for clients that go on with a run, an idle stack is started
+        again if its code has changed, such as a tool that somebody has mended, and this
+        process has the variables that the stack was started with: the run needs those.
+        `renew="never"` joins whatever runs.
         """
         if renew == "always":
             refuse_foreign_store(self.state)
@@ -87,7 +91,9 @@ class LocalStack:
         return record
 
     async def serve(self) -> None:
-        """Run it in this process until Ctrl-C or SIGTERM (`sennit dev`); stop one in the background first."""
+        """Run it in this process until Ctrl-C or SIGTERM (`sennit dev`); stop one
+        in the background first.
+        """
         refuse_foreign_store(self.state)
         async with self._lock():
             record = self.state.read()
@@ -101,10 +107,14 @@ class LocalStack:
             if running:
                 self._say("stopping the local stack in the background; its runs go on here")
                 await self.stop()
-        await Supervisor(self.state, binary, self._worker_command, self._say, workers=self._workers).run()
+        await Supervisor(
+            self.state, binary, self._worker_command, self._say, workers=self._workers
+        ).run()
 
     async def restart(self) -> StackRecord:
-        """Start it in the background with this installation and the settings of this process, whatever runs now."""
+        """Start it in the background with this installation and the settings of this
+        process, whatever runs now.
+        """
         refuse_foreign_store(self.state)
         async with self._lock():
             record = self.state.read()
@@ -126,11 +136,14 @@ class LocalStack:
         while self.state.running():
             ran = True
             record = self.state.read()
-            if record and record.supervisor != signalled:  # one that just started has yet to write its record
+            # One that just started has yet to write its record.
+            if record and record.supervisor != signalled:
                 signalled = record.supervisor
                 signalled.signal(signal.SIGTERM)
             if time.monotonic() > deadline:
-                raise LocalStackFailed(f"the local stack does not stop; end process {signalled and signalled.pid}")
+                raise LocalStackFailed(
+                    f"the local stack does not stop; end process {signalled and signalled.pid}"
+                )
             await asyncio.sleep(POLL)
         return ran
 
@@ -142,11 +155,13 @@ class LocalStack:
     def _refuse_in_foreground(self, record: StackRecord) -> None:
         if record.foreground:
             where = f"process {record.supervisor.pid}, Temporal at {record.address}"
-            raise LocalStackFailed(f"`sennit dev` runs already ({where}); end it with Ctrl-C where it runs")
+            raise LocalStackFailed(
+                f"`sennit dev` runs already ({where}); end it with Ctrl-C where it runs"
+            )
 
     async def _prepare_successor(self) -> Path:
-        """Return the server's binary for a stack that takes the place of the one that runs. Raises LocalStackFailed if
-        it could not start; nothing has been stopped then.
+        """Return the server's binary for a stack that takes the place of the one that runs. Raises
+        LocalStackFailed if it could not start; nothing has been stopped then.
         """
         binary = await obtain(self._say)
         await check_settings(self._check_command, self.state)
@@ -158,7 +173,9 @@ class LocalStack:
         record = await self._ready(self._spawn_supervisor(str(binary)))
         if not record:
             log = self.state.log("supervisor")
-            raise LocalStackFailed(f"the local stack ended at once; the end of {log}:\n{last_lines(log)}")
+            raise LocalStackFailed(
+                f"the local stack ended at once; the end of {log}:\n{last_lines(log)}"
+            )
         ui = "off"
         if record.ui_url:
             ui = f"at {record.ui_url}"
@@ -167,24 +184,33 @@ class LocalStack:
 
     def _spawn_supervisor(self, binary: str) -> ProcessIdentity:
         """Start a supervisor that outlives this process and its terminal."""
-        command = [sys.executable, "-P", "-m", "sennit.starter.dev.supervisor", str(self.state.root), binary]
+        command = [
+            sys.executable,
+            "-P",
+            "-m",
+            "sennit.starter.dev.supervisor",
+            str(self.state.root),
+            binary,
+        ]
         with open(self.state.log("supervisor"), "ab", opener=private) as log:
             process = subprocess.Popen(  # noqa: S603 - a command of ours, not text from outside
                 [*command, str(self._workers), *self._worker_command],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                start_new_session=True,  # `os.posix_spawn` has none in Pythons that were built for an old glibc
+                # `os.posix_spawn` has none in Pythons that were built for an old glibc.
+                start_new_session=True,
             )
         identity = ProcessIdentity.of(process.pid) or ProcessIdentity(pid=process.pid, created=0)
         process.returncode = 0  # nobody waits for it: without this Python warns that it still runs
         return identity
 
     async def _ready(self, started: ProcessIdentity | None = None) -> StackRecord | None:
-        """Wait until the stack is ready and its server answers; return None when its supervisor has ended.
+        """Wait until the stack is ready and its server answers; return None when
+        its supervisor has ended.
 
-        When `started`, the supervisor that this process started, has failed, its failure is raised. A stack that was
-        there before and whose server hangs is ended.
+        When `started`, the supervisor that this process started, has failed, its failure is raised.
+        A stack that was there before and whose server hangs is ended.
         """
         began = last_excuse = time.monotonic()
         said = "starting the Temporal server"
@@ -200,7 +226,12 @@ class LocalStack:
                 return None
             if record and record.phase == "ready" and await responds(record.address):
                 return record
-            if started or not record or record.phase != "ready" or not (record.server and record.server.alive):
+            if (
+                started
+                or not record
+                or record.phase != "ready"
+                or not (record.server and record.server.alive)
+            ):
                 last_excuse = time.monotonic()  # it is being started
             elif time.monotonic() > last_excuse + SILENT_LIMIT:
                 await self._end_silent(record)
@@ -210,14 +241,20 @@ class LocalStack:
                 said = detail
                 self._say(f"{said} ...")
             await asyncio.sleep(POLL)
-        problem = f"the local stack is not ready after {READY_LIMIT:.0f} s; `sennit dev --stop` ends it"
+        problem = (
+            f"the local stack is not ready after {READY_LIMIT:.0f} s; `sennit dev --stop` ends it"
+        )
         raise LocalStackFailed(f"{problem}; logs: {self.state.root / 'logs'}")
 
     async def _end_silent(self, record: StackRecord) -> None:
-        """End a stack whose server hangs. What a killed supervisor leaves is killed by the next one."""
+        """End a stack whose server hangs. What a killed supervisor leaves is
+        killed by the next one.
+        """
         problem = f"the Temporal server at {record.address} does not answer"
         if record.foreground:
-            raise LocalStackFailed(f"{problem}; stop `sennit dev` (process {record.supervisor.pid}) and start it again")
+            raise LocalStackFailed(
+                f"{problem}; stop `sennit dev` (process {record.supervisor.pid}) and start it again"
+            )
         self._say(f"{problem}: stopping it and starting the local stack again ...")
         try:
             await self.stop()
@@ -226,17 +263,21 @@ class LocalStack:
                 raise
 
     async def _is_to_be_replaced(self, record: StackRecord, renew: Renew) -> bool:
-        """Return whether a stack of this installation has other settings or code, and is idle and in the background;
-        say so if it is used although it differs.
+        """Return whether a stack of this installation has other settings or code, and is idle and
+        in the background; say so if it is used although it differs.
         """
         if record.installation != INSTALLATION:
-            self._say(f"{_of_another(record)}; it is used as it is. `sennit dev --restart` replaces it")
+            self._say(
+                f"{_of_another(record)}; it is used as it is. `sennit dev --restart` replaces it"
+            )
             return False
         if record.settings == settings_digest() and not changed_modules(self.state):
             return False
         if renew == "code" and record.environment != environment_digest():
             if mended := changed_modules(self.state):
-                differs = "this shell has other settings than the local stack, which keeps the old code"
+                differs = (
+                    "this shell has other settings than the local stack, which keeps the old code"
+                )
                 way = "set them as where it was started, or take these with `sennit dev --restart`"
                 self._say(f"warning: {mended[0]} has changed, but {differs}; {way}")
             return False

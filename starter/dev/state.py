@@ -1,4 +1,6 @@
-"""The state directory: where the local stack keeps its database, artifacts, logs and a record of its processes."""
+"""The state directory: where the local stack keeps its database, artifacts, logs and a
+record of its processes.
+"""
 
 import asyncio
 import os
@@ -27,7 +29,8 @@ BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 class ProcessIdentity(BaseModel):
     """A process of this machine; the time it started tells it from a later one with the same id.
 
-    On Linux that time is counted from the boot, which has an id: it stays the same when the clock is set.
+    On Linux that time is counted from the boot, which has an id: it stays the same
+    when the clock is set.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -38,7 +41,9 @@ class ProcessIdentity(BaseModel):
 
     @classmethod
     def of(cls, pid: int) -> Self | None:
-        """Return the process that has this id now; None when there is none or it only waits to be reaped."""
+        """Return the process that has this id now; None when there is none or it
+        only waits to be reaped.
+        """
         with suppress(psutil.NoSuchProcess):
             process = psutil.Process(pid)
             if not _has_ended(process):
@@ -58,7 +63,11 @@ class ProcessIdentity(BaseModel):
     def alive(self) -> bool:
         """Whether it still runs; another process with the same id does not count."""
         now = ProcessIdentity.of(self.pid)
-        return now is not None and now.boot == self.boot and abs(now.created - self.created) < SAME_START
+        return (
+            now is not None
+            and now.boot == self.boot
+            and abs(now.created - self.created) < SAME_START
+        )
 
     def signal(self, number: signal.Signals) -> None:
         """Send a signal to it; harmless when it has ended."""
@@ -67,7 +76,9 @@ class ProcessIdentity(BaseModel):
                 os.kill(self.pid, number)
 
     def kill_group(self) -> bool:
-        """Kill it and its group, wait for its end, but not for long, and return whether it has ended."""
+        """Kill it and its group, wait for its end, but not for long, and
+        return whether it has ended.
+        """
         deadline = time.monotonic() + KILL_LIMIT
         while self.alive and time.monotonic() < deadline:
             with suppress(ProcessLookupError):
@@ -77,12 +88,19 @@ class ProcessIdentity(BaseModel):
 
 
 def _has_ended(process: psutil.Process) -> bool:
-    """Whether it only waits to be reaped. Threads that outlive the first one keep its ports open."""
-    return process.status() in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD) and process.num_threads() <= 1
+    """Whether it only waits to be reaped. Threads that outlive the first
+    one keep its ports open.
+    """
+    return (
+        process.status() in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
+        and process.num_threads() <= 1
+    )
 
 
 def _created(process: psutil.Process) -> float:
-    """Return when it started. On Linux psutil adds the boot time by the clock of now: subtract it again."""
+    """Return when it started. On Linux psutil adds the boot time by the clock of
+    now: subtract it again.
+    """
     if sys.platform != "linux":
         return process.create_time()
     before = psutil.boot_time()
@@ -93,9 +111,12 @@ def _created(process: psutil.Process) -> float:
 
 
 class StackRecord(BaseModel):
-    """What a supervisor writes about its stack for clients; the next supervisor reads its ports and processes."""
+    """What a supervisor writes about its stack for clients; the next supervisor reads
+    its ports and processes.
+    """
 
-    model_config = ConfigDict(frozen=True, extra="ignore")  # another version of Sennit may have written it
+    # Another version of Sennit may have written it.
+    model_config = ConfigDict(frozen=True, extra="ignore")
 
     phase: Literal["starting", "ready", "stopping", "stopped", "failed"]
     detail: str = ""  # what it does now, or why it failed
@@ -116,32 +137,38 @@ class StackRecord(BaseModel):
 class StateDir:
     """The paths below one state directory, and its record.
 
-    `start_lock` is held by a client while it starts or stops a stack, `supervisor_lock` by a supervisor for its whole
-    life. The system releases both when their holder dies, however it dies.
+    `start_lock` is held by a client while it starts or stops a stack, `supervisor_lock` by a
+    supervisor for its whole life. The system releases both when their holder dies, however it dies.
     """
 
     def __init__(self, root: Path) -> None:
         self.root = root
         self.database = root / "temporal.db"  # every run, its history, its schedules
-        self.artifacts = root / "artifacts"  # the directory store for outputs, made together with the database
+        # The directory store for outputs, made together with the database.
+        self.artifacts = root / "artifacts"
         self.index = root / "index"  # the search indexes over document folders
         self.last_used = root / "last-used"  # touched at every use by a client
         self.collected = root / "last-gc"  # touched when artifacts are collected
         self.logins = root / "logins"  # at MCP servers, a file each, which only its owner reads
         self.record = root / "stack.json"
-        self.modules = root / "modules.json"  # the user's modules that its workers have imported; workers write it
+        # The user's modules that its workers have imported; workers write it.
+        self.modules = root / "modules.json"
         self.grants = root / "grants.json"
-        self.grant_file = GrantFile(self.grants)  # what its user allows runs; workers read it, and note what runs claim
+        # What its user allows runs; workers read it, and note what runs claim.
+        self.grant_file = GrantFile(self.grants)
         self.start_lock = root / "start.lock"
         self.supervisor_lock = root / "supervisor.lock"
 
     @classmethod
     def find(cls, environ: Mapping[str, str] = os.environ) -> Self:
-        """Return $SENNIT_STATE, else $XDG_STATE_HOME/sennit, else ~/.local/state/sennit; nothing is made yet."""
+        """Return $SENNIT_STATE, else $XDG_STATE_HOME/sennit, else
+        ~/.local/state/sennit; nothing is made yet.
+        """
         if environ.get("SENNIT_STATE"):
             return cls(Path(environ["SENNIT_STATE"]).expanduser().absolute())
         base = Path(environ.get("XDG_STATE_HOME") or "")
-        if not base.is_absolute():  # unset, or a relative path, which the XDG specification has us ignore
+        # Unset, or a relative path, which the XDG specification has us ignore.
+        if not base.is_absolute():
             base = Path.home() / ".local" / "state"
         return cls(base / "sennit")
 
@@ -163,8 +190,11 @@ class StateDir:
                 self.root.chmod(0o700)
             if self.root.stat().st_mode & 0o077:
                 way = f"`chmod 700 {self.root}`, or choose another with SENNIT_STATE"
-                raise LocalStackFailed(f"other users may enter the state directory {self.root}; {way}")
-            new = () if self.database.exists() else (self.artifacts,)  # later, an empty one would be no store
+                raise LocalStackFailed(
+                    f"other users may enter the state directory {self.root}; {way}"
+                )
+            # Later, an empty one would be no store.
+            new = () if self.database.exists() else (self.artifacts,)
             for folder in (*new, self.index, self.root / "logs"):
                 folder.mkdir(exist_ok=True, mode=0o700)
                 folder.chmod(0o700)
@@ -179,7 +209,9 @@ class StateDir:
         return self.collected.stat().st_mtime
 
     def running(self) -> bool:
-        """Return whether a supervisor is alive, whatever its record says. Raises LocalStackFailed."""
+        """Return whether a supervisor is alive, whatever its record says.
+        Raises LocalStackFailed.
+        """
         if not self.supervisor_lock.exists():
             return False
         lock = try_lock(self.supervisor_lock)
@@ -200,7 +232,8 @@ class StateDir:
 
 
 def try_lock(path: Path, patience: float = 0.0) -> FileLock | None:
-    """Return the lock, held until it is released, or None if another holds it for `patience` seconds longer.
+    """Return the lock, held until it is released, or None if another holds it for
+    `patience` seconds longer.
 
     Raises LocalStackFailed if nothing can be written there.
     """
@@ -216,7 +249,9 @@ def try_lock(path: Path, patience: float = 0.0) -> FileLock | None:
 
 def _unwritable(folder: Path, error: OSError) -> LocalStackFailed:
     why = error.strerror or error
-    return LocalStackFailed(f"the state directory {folder} cannot be written: {why}; choose another with SENNIT_STATE")
+    return LocalStackFailed(
+        f"the state directory {folder} cannot be written: {why}; choose another with SENNIT_STATE"
+    )
 
 
 @asynccontextmanager

@@ -1,4 +1,6 @@
-"""The process that owns a local stack: `sennit dev`, or `python -m sennit.starter.dev.supervisor` in the background."""
+"""The process that owns a local stack: `sennit dev`, or `python -m
+sennit.starter.dev.supervisor` in the background.
+"""
 
 import asyncio
 import os
@@ -32,21 +34,25 @@ from sennit.starter.limits import MAX_IDLE_POLL_SECONDS
 from sennit.workflows.messages.quota import QUOTA_TYPE
 from sennit.workflows.messages.text_stream import STREAM_TYPE
 
-LOCK_PATIENCE = 5.0  # seconds: clients that ask whether a supervisor runs hold its lock for an instant
-FIRST_COLLECTION = 60.0  # seconds after the workers are ready: a first run needs the machine for itself
+# Seconds: clients that ask whether a supervisor runs hold its lock for an instant.
+LOCK_PATIENCE = 5.0
+# Seconds after the workers are ready: a first run needs the machine for itself.
+FIRST_COLLECTION = 60.0
 SWEEP_PAUSE = 30.0  # seconds
 HOUR, DAY = 3_600.0, 86_400.0  # seconds
 RUNS = f"ExecutionStatus='Running' AND WorkflowType NOT IN ('{STREAM_TYPE}', '{QUOTA_TYPE}')"
-"""Neither keeps a stack from its stop: a stream of texts stays for a while after whoever listened, and the quota of the
-namespace for good.
+"""Neither keeps a stack from its stop: a stream of texts stays for a while after whoever listened,
+and the quota of the namespace for good.
 """
 
 
 class Supervisor:
-    """Runs a Temporal server and processes of workers until it is stopped or, with `idle_stop`, has nothing to do.
+    """Runs a Temporal server and processes of workers until it is stopped or, with
+    `idle_stop`, has nothing to do.
 
-    A server or workers that die are started again; the server keeps its ports. At a stop the workers drain first. If
-    this process is killed, its children end by themselves, and the next supervisor kills what still runs of them.
+    A server or workers that die are started again; the server keeps its ports. At a stop the
+    workers drain first. If this process is killed, its children end by themselves, and the next
+    supervisor kills what still runs of them.
     """
 
     def __init__(
@@ -75,9 +81,11 @@ class Supervisor:
         self._ready = asyncio.Event()
 
     async def run(self) -> None:
-        """Run until SIGTERM, SIGINT, SIGHUP or the idle limit; a second signal ends the children at once.
+        """Run until SIGTERM, SIGINT, SIGHUP or the idle limit; a second signal
+        ends the children at once.
 
-        Nothing of the stack runs afterwards. LocalStackFailed, also in the record, when it cannot work.
+        Nothing of the stack runs afterwards. LocalStackFailed, also in the
+        record, when it cannot work.
         """
         lock = try_lock(self._state.supervisor_lock, LOCK_PATIENCE)
         if lock is None:
@@ -97,7 +105,11 @@ class Supervisor:
         except asyncio.CancelledError:
             self._update(phase="stopping", detail="stopping")
         except LocalStackFailed as failure:
-            self._update(phase="failed", detail=str(failure), wrong_settings=isinstance(failure, WrongSettings))
+            self._update(
+                phase="failed",
+                detail=str(failure),
+                wrong_settings=isinstance(failure, WrongSettings),
+            )
             raise
         finally:
             await asyncio.gather(*(workers.stop() for workers in self._workers))
@@ -111,7 +123,12 @@ class Supervisor:
         await self._ensure_store()
         await self._server.start()
         server = self._server
-        self._update(port=server.port, ui_port=server.ui_port, address=server.address, ui_url=server.ui_url or "")
+        self._update(
+            port=server.port,
+            ui_port=server.ui_port,
+            address=server.address,
+            ui_url=server.ui_url or "",
+        )
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._server.keep_running(self._say, self._server_changed))
@@ -127,26 +144,33 @@ class Supervisor:
             raise group.exceptions[0] from None
 
     async def _ensure_store(self) -> None:
-        """Create the artifact store of a new database; no other is ever made, because what runs have written is known
-        only there. Raises LocalStackFailed.
+        """Create the artifact store of a new database; no other is ever made, because what runs
+        have written is known only there. Raises LocalStackFailed.
         """
         store = self._state.artifacts
         if not self._state.database.exists():
             await create_store(worker_environment(self._state, "", 0, os.environ))
         elif not (store / STORE_ID).exists():
             raise LocalStackFailed(
-                f"the artifact store of this stack is not in {store}: there is no {STORE_ID}. Bring the folder back. "
-                "If it is lost, `sennit setup --store` creates an empty one, and nobody knows what earlier runs wrote"
+                f"the artifact store of this stack is not in {store}: there is no {STORE_ID}. "
+                "Bring the folder back. "
+                "If it is lost, `sennit setup --store` creates an empty one, and nobody knows "
+                "what earlier runs wrote"
             )
 
     def _replace(self, last: StackRecord | None) -> None:
-        """Kill what a killed supervisor left, because two servers must not share one database; keep its ports."""
+        """Kill what a killed supervisor left, because two servers must not share one
+        database; keep its ports.
+        """
         if last is None:
             return
-        self._update(server=last.server, workers=last.workers)  # in case this process is killed, too
+        # In case this process is killed, too.
+        self._update(server=last.server, workers=last.workers)
         for child in (*last.workers, last.server):
             if child and not child.kill_group():
-                raise LocalStackFailed(f"process {child.pid} of an earlier stack does not end; end it and start again")
+                raise LocalStackFailed(
+                    f"process {child.pid} of an earlier stack does not end; end it and start again"
+                )
         if last.port:  # links to the web UI keep working
             self._server.port, self._server.ui_port = last.port, last.ui_port
             self._update(port=last.port, ui_port=last.ui_port)  # for the start after one that fails
@@ -159,7 +183,9 @@ class Supervisor:
             await asyncio.sleep(min(limit / 4, MAX_IDLE_POLL_SECONDS))
             if await anything_runs(client) is not False:
                 last_busy = time.time()
-            elif lock := try_lock(self._state.start_lock):  # so that no client joins a stack that stops
+            elif lock := try_lock(
+                self._state.start_lock
+            ):  # so that no client joins a stack that stops
                 if time.time() - max(last_busy, self._state.last_used.stat().st_mtime) >= limit:
                     self._say(f"nothing ran for {limit:g} s: stopping")
                     self._update(phase="stopping", detail="stopping after idle time")
@@ -167,7 +193,9 @@ class Supervisor:
                 lock.release()
 
     async def _collect_garbage(self) -> None:
-        """Delete artifacts of runs that the server has forgotten, once a day, or an hour after a try has failed."""
+        """Delete artifacts of runs that the server has forgotten, once a day, or an hour
+        after a try has failed.
+        """
         await self._ready.wait()
         await asyncio.sleep(FIRST_COLLECTION)
         while True:
@@ -190,7 +218,9 @@ class Supervisor:
             self._update(server=self._server.identity)
 
     def _workers_changed(self, workers: Workers, ready: bool) -> None:
-        """Note that a process of workers starts or is ready. The stack is ready when all of them are."""
+        """Note that a process of workers starts or is ready. The stack is
+        ready when all of them are.
+        """
         self._ready_workers.pop(workers, None)
         if not ready:
             known = {"settings": settings_digest(), "environment": environment_digest()}
@@ -213,7 +243,9 @@ class Supervisor:
 
 
 async def anything_runs(client: Client, which: str = "") -> bool | None:
-    """Return whether a run, of those that `which` finds, runs; None when the server does not say."""
+    """Return whether a run, of those that `which` finds, runs; None when
+    the server does not say.
+    """
     query = RUNS
     if which:
         query = f"{RUNS} AND ({which})"
@@ -228,7 +260,10 @@ async def anything_runs(client: Client, which: str = "") -> bool | None:
 def _welcome(record: StackRecord, state: StateDir) -> str:
     workers = f"every role in one process, log {state.log('worker')}"
     if len(record.workers) > 1:
-        workers = f"every role in each of {len(record.workers)} processes, logs in {state.log('worker').parent}"
+        workers = (
+            f"every role in each of {len(record.workers)} processes, logs in "
+            f"{state.log('worker').parent}"
+        )
     return (
         f"Temporal   {record.address}, namespace {NAMESPACE}\n"
         f"Web UI     {record.ui_url or 'off'}\n"
@@ -246,7 +281,9 @@ def _main(state: str, binary: str, workers: str, *worker_command: str) -> None:
     if not re.fullmatch(r"\d+(?:\.\d+)?|\.\d+", idle_stop) or float(idle_stop) == 0:
         raise LocalStackFailed(f"SENNIT_IDLE_STOP={idle_stop} is not a number of seconds above 0")
     place = StateDir(Path(state))
-    asyncio.run(Supervisor(place, Path(binary), worker_command, say, float(idle_stop), int(workers)).run())
+    asyncio.run(
+        Supervisor(place, Path(binary), worker_command, say, float(idle_stop), int(workers)).run()
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-"""`python -m sennit.workers ...` as a child that ends: no client imports a tool, so a broken one cannot break it."""
+"""`python -m sennit.workers ...` as a child that ends: no client imports a tool, so a
+broken one cannot break it.
+"""
 
 import asyncio
 import sys
@@ -8,13 +10,16 @@ from typing import IO, NamedTuple
 
 from sennit.workflows.plan.language.text import clean
 
-WORKERS = (sys.executable, "-P", "-m", "sennit.workers")  # -P: the current folder has no modules of ours
+# -P: the current folder has no modules of ours.
+WORKERS = (sys.executable, "-P", "-m", "sennit.workers")
 LEARN = (*WORKERS, "learn")
 PIPE = asyncio.subprocess.PIPE
 
 
 class Ended(NamedTuple):
-    """How a child has ended: its exit code, its standard output, and the last line of its standard error."""
+    """How a child has ended: its exit code, its standard output, and the last line
+    of its standard error.
+    """
 
     code: int
     out: bytes
@@ -31,10 +36,12 @@ async def run_to_end(
     folder: Path | None = None,
     seconds: float | None = None,
 ) -> Ended:
-    """Run a command that gets `text` on standard input. It does not outlive the wait for it, nor its `seconds`: then
-    TimeoutError is raised.
+    """Run a command that gets `text` on standard input. It does not outlive the wait for it, nor
+    its `seconds`: then TimeoutError is raised.
     """
-    child = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=out, stderr=errors, env=env, cwd=folder)
+    child = await asyncio.create_subprocess_exec(
+        *command, stdin=PIPE, stdout=out, stderr=errors, env=env, cwd=folder
+    )
     try:
         async with asyncio.timeout(seconds):
             written, problems = await child.communicate(text)

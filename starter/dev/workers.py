@@ -1,4 +1,6 @@
-"""The workers of a local stack: their process, their environment, and a digest that tells when it has changed."""
+"""The workers of a local stack: their process, their environment, and a digest that
+tells when it has changed.
+"""
 
 import asyncio
 import json
@@ -29,14 +31,16 @@ DRAIN = 10.0  # seconds that running activities get at a stop; Temporal repeats 
 INSTALLATION = f"{PACKAGE.parent}, Python of {sys.prefix}"
 PACKAGES = ("workflows", "activities", "workers", "starter")
 INHERITED = ("SENNIT_", "OPENAI_", "ANTHROPIC_", "OTEL_", "SSL_CERT_")
-OF_THE_CLIENT = frozenset({"SENNIT_STATE", "SENNIT_IDLE_STOP", "SENNIT_TEMPORAL_CLI", "SENNIT_HEALTH_PORT"})
+OF_THE_CLIENT = frozenset(
+    {"SENNIT_STATE", "SENNIT_IDLE_STOP", "SENNIT_TEMPORAL_CLI", "SENNIT_HEALTH_PORT"}
+)
 PATHS = ("DOCS", "DOCS_ROOTS", "HTTP_TOOLS", "LOGINS", "MCP", "PRICES", "TOOLS_PATH", "WRITE_ROOT")
 MODEL_SETTINGS = "SENNIT_MODEL_SETTINGS"  # a file, or the settings themselves
 
 
 class Workers(Child):
-    """Workers of every role in one process, with the environment of this one, for the server at `address`. A stack may
-    have several such processes; this is the one with the `number`.
+    """Workers of every role in one process, with the environment of this one, for the server at
+    `address`. A stack may have several such processes; this is the one with the `number`.
     """
 
     grace = DRAIN + 5
@@ -53,7 +57,9 @@ class Workers(Child):
 
     async def start(self) -> None:
         self._port = free_port()
-        await self.launch(self._command, worker_environment(self._state, self.address, self._port, os.environ))
+        await self.launch(
+            self._command, worker_environment(self._state, self.address, self._port, os.environ)
+        )
 
     async def responds(self) -> bool:
         return await asyncio.to_thread(says_yes, self._port, "/readyz")
@@ -62,13 +68,16 @@ class Workers(Child):
         return await asyncio.to_thread(says_yes, self._port, "/livez")
 
     async def collect_garbage(self) -> bool:
-        """Delete artifacts of runs that the server no longer knows, in a process that ends with this one's server.
+        """Delete artifacts of runs that the server no longer knows, in a process that ends
+        with this one's server.
 
         Returns whether it has looked at all. What it says goes to the log of the workers.
         """
         environment = worker_environment(self._state, self.address, 0, os.environ)
         with self.log.open("ab") as log:
-            ended = await run_to_end(GC, out=log, errors=log, env=environment, folder=self.log.parent)
+            ended = await run_to_end(
+                GC, out=log, errors=log, env=environment, folder=self.log.parent
+            )
         return ended.code == 0
 
 
@@ -80,7 +89,9 @@ class Store(BaseModel):
 
 
 async def create_store(environment: Mapping[str, str]) -> Store:
-    """Create the artifact store of workers with this environment, unless it is there. Raises LocalStackFailed."""
+    """Create the artifact store of workers with this environment, unless it is there.
+    Raises LocalStackFailed.
+    """
     ended = await run_to_end((*WORKERS, "store"), env=environment)
     if ended.code != 0:
         raise LocalStackFailed(f"the artifact store cannot be created: {ended.last_line}")
@@ -89,17 +100,22 @@ async def create_store(environment: Mapping[str, str]) -> Store:
 
 def says_yes(port: int, path: str) -> bool:
     """Return whether a GET is answered with 200 within two seconds."""
-    with suppress(OSError, HTTPException), closing(HTTPConnection(HOST, port, timeout=2)) as connection:
+    with (
+        suppress(OSError, HTTPException),
+        closing(HTTPConnection(HOST, port, timeout=2)) as connection,
+    ):
         connection.request("GET", path)
         return connection.getresponse().status == 200
     return False
 
 
-def worker_environment(state: StateDir, address: str, health_port: int, environ: Mapping[str, str]) -> dict[str, str]:
+def worker_environment(
+    state: StateDir, address: str, health_port: int, environ: Mapping[str, str]
+) -> dict[str, str]:
     """Return a client's environment with this stack's server in place of any other.
 
-    TEMPORAL_* of the client describe another server (TLS, keys, a profile) and are left out; an empty profile file
-    keeps the SDK from reading the person's own.
+    TEMPORAL_* of the client describe another server (TLS, keys, a profile) and are left out; an
+    empty profile file keeps the SDK from reading the person's own.
     """
     absolute = with_absolute_paths(environ)
     kept = {name: value for name, value in absolute.items() if not name.startswith("TEMPORAL_")}
@@ -118,7 +134,9 @@ def worker_environment(state: StateDir, address: str, health_port: int, environ:
 
 
 def with_absolute_paths(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables with their paths made absolute, for a process that works in another folder."""
+    """Return the variables with their paths made absolute, for a process that
+    works in another folder.
+    """
     absolute = dict(environ)
     names = [f"SENNIT_{name}" for name in PATHS]
     names += ["SSL_CERT_FILE", "SSL_CERT_DIR"]
@@ -137,10 +155,12 @@ def with_absolute_paths(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def settings_digest(environ: Mapping[str, str] = os.environ, root: Path = PACKAGE) -> str:
-    """Return a digest of everything whose change asks for new workers; no value can be read from it.
+    """Return a digest of everything whose change asks for new workers; no
+    value can be read from it.
 
-    That is: the variables of Sennit, its models and certificates; the files they name, and the variables that these
-    files name; the sources of Sennit below `root`. `changed_modules` tells of the user's modules.
+    That is: the variables of Sennit, its models and certificates; the files they name, and the
+    variables that these files name; the sources of Sennit below `root`. `changed_modules` tells
+    of the user's modules.
     """
     environ = with_absolute_paths(environ)
     digest = sha256()
@@ -163,8 +183,8 @@ def settings_digest(environ: Mapping[str, str] = os.environ, root: Path = PACKAG
 
 
 def environment_digest(environ: Mapping[str, str] = os.environ) -> str:
-    """Return a digest of the variables that workers take over from a client, without the files that they name. Clients
-    in two shells with equal digests would start the same workers.
+    """Return a digest of the variables that workers take over from a client, without the files that
+    they name. Clients in two shells with equal digests would start the same workers.
     """
     environ = with_absolute_paths(environ)
     variables = [(name, environ[name]) for name in _inherited(environ)]
@@ -173,11 +193,15 @@ def environment_digest(environ: Mapping[str, str] = os.environ) -> str:
 
 def _inherited(environ: Mapping[str, str]) -> list[str]:
     """Return the names of the variables that workers take over from a client, in order."""
-    return sorted(name for name in environ if name.startswith(INHERITED) and name not in OF_THE_CLIENT)
+    return sorted(
+        name for name in environ if name.startswith(INHERITED) and name not in OF_THE_CLIENT
+    )
 
 
 def changed_modules(state: StateDir) -> list[str]:
-    """Return the files of the user's modules that have changed since the workers imported them, as these have noted."""
+    """Return the files of the user's modules that have changed since the workers imported
+    them, as these have noted.
+    """
     try:
         noted = json.loads(state.modules.read_bytes())
     except (OSError, ValueError):
@@ -190,17 +214,23 @@ def changed_modules(state: StateDir) -> list[str]:
 
 
 def refuse_foreign_store(state: StateDir) -> None:
-    """Raise WrongSettings if SENNIT_ARTIFACTS names another place than the stack's own: its runs would be in one place
-    and their outputs, by whoever asks, in two.
+    """Raise WrongSettings if SENNIT_ARTIFACTS names another place than the stack's own: its runs
+    would be in one place and their outputs, by whoever asks, in two.
     """
     named = os.environ.get("SENNIT_ARTIFACTS", "")
-    if named and ("://" in named or Path(named).expanduser().absolute() != state.artifacts.absolute()):
+    if named and (
+        "://" in named or Path(named).expanduser().absolute() != state.artifacts.absolute()
+    ):
         ways = "unset it here, or name the server that its workers serve with --address"
-        raise WrongSettings(f"SENNIT_ARTIFACTS={named}: the local stack keeps artifacts in {state.artifacts}; {ways}")
+        raise WrongSettings(
+            f"SENNIT_ARTIFACTS={named}: the local stack keeps artifacts in {state.artifacts}; "
+            f"{ways}"
+        )
 
 
 async def check_settings(command: Sequence[str], state: StateDir) -> None:
-    """Have `command` try the settings of this process, so that nothing is stopped for workers that cannot start.
+    """Have `command` try the settings of this process, so that nothing is stopped for
+    workers that cannot start.
 
     Raises WrongSettings with its last line.
     """
@@ -208,7 +238,9 @@ async def check_settings(command: Sequence[str], state: StateDir) -> None:
     try:
         ended = await run_to_end(command, env=environment, folder=state.root, seconds=CHECK_LIMIT)
     except TimeoutError:
-        raise LocalStackFailed(f"the workers' settings could not be tried within {CHECK_LIMIT:g} s") from None
+        raise LocalStackFailed(
+            f"the workers' settings could not be tried within {CHECK_LIMIT:g} s"
+        ) from None
     if ended.code != 0:
         raise WrongSettings(f"workers cannot start with these settings: {ended.last_line}")
 

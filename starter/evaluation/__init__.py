@@ -1,1 +1,3 @@
-"""Evaluations: cases with what is expected of their answers, each answered by a durable run, and the figures."""
+"""Evaluations: cases with what is expected of their answers, each answered by a
+durable run, and the figures.
+"""

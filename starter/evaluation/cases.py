@@ -15,10 +15,17 @@ from sennit.starter.plans.plan_file import PlanFile, read_data, read_plan
 from sennit.workflows.plan.checking.schemas import unknown_keywords
 from sennit.workflows.plan.language.nodes import InputSpec
 from sennit.workflows.plan.language.problems import Problem, Where, no_such_input
-from sennit.workflows.plan.language.text import did_you_mean, format_name, format_names, nearest_or_known
+from sennit.workflows.plan.language.text import (
+    did_you_mean,
+    format_name,
+    format_names,
+    nearest_or_known,
+)
 from sennit.workflows.plan.language.validation_messages import Frozen, describe_error
 
-_Name = Annotated[str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=MAX_CASE_NAME_CHARACTERS)]
+_Name = Annotated[
+    str, Field(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=MAX_CASE_NAME_CHARACTERS)
+]
 
 
 class WrittenCase(Frozen):
@@ -47,7 +54,9 @@ _EXPECTATIONS = ("equals", "contains", "number", "within", "schema", "judge")
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A case that can run: `what` starts its run, and `task` is what a judge is told that it was."""
+    """A case that can run: `what` starts its run, and `task` is what a
+    judge is told that it was.
+    """
 
     name: str
     task: str
@@ -63,19 +72,23 @@ class CaseSet:
     cases: tuple[Case, ...]
 
     def only(self, names: Sequence[str]) -> "CaseSet":
-        """Return the set with these cases alone, all if none is named. Raises Refused for a name that no case has."""
+        """Return the set with these cases alone, all if none is named. Raises Refused for a
+        name that no case has.
+        """
         known = [case.name for case in self.cases]
         for name in names:
             if name not in known:
-                raise Refused(f"--case {name[:60]}: there is no such case{nearest_or_known(name, known)}")
+                raise Refused(
+                    f"--case {name[:60]}: there is no such case{nearest_or_known(name, known)}"
+                )
         if not names:
             return self
         return CaseSet(self.name, tuple(case for case in self.cases if case.name in names))
 
 
 def read_cases(path: str) -> CaseSet:
-    """Return the cases of a file. Raises BadPlan with a line for each thing that is wrong, also in the plans and
-    programs that the cases name.
+    """Return the cases of a file. Raises BadPlan with a line for each thing that is wrong, also in
+    the plans and programs that the cases name.
     """
     file = read_data(path)
     data: Any = file.data
@@ -100,7 +113,9 @@ def read_cases(path: str) -> CaseSet:
 
 
 class _CaseReader:
-    """Reads one case. What is wrong is in `problems`, and then the case that it returns must not run."""
+    """Reads one case. What is wrong is in `problems`, and then the case that
+    it returns must not run.
+    """
 
     def __init__(self, file: PlanFile, folder: Path, docs: str, where: Where) -> None:
         self.problems: list[Problem] = []
@@ -110,7 +125,9 @@ class _CaseReader:
         self._where = where
 
     def read(self, case: WrittenCase) -> Case:
-        """Return the case. Raises BadPlan for a plan or a program with problems of its own, which has its own lines."""
+        """Return the case. Raises BadPlan for a plan or a program with problems of its own,
+        which has its own lines.
+        """
         ways = [name for name in ("goal", "plan", "program") if getattr(case, name)]
         what: dict[str, Any] = {}
         task = case.goal
@@ -169,19 +186,25 @@ class _CaseReader:
         for name in given:
             if name not in declared:
                 self._report("inputs", no_such_input(name, declared), "inputs", name)
-        missing = [name for name, spec in declared.items() if spec.is_required and name not in given]
+        missing = [
+            name for name, spec in declared.items() if spec.is_required and name not in given
+        ]
         if missing:
             self._report("inputs", f"these inputs are missing: {format_names(missing)}", "inputs")
 
     def _folder_of(self, docs: str, field: str) -> str:
-        """Return the folder as an absolute path. One that is written so may be on the machine of the workers."""
+        """Return the folder as an absolute path. One that is written so may be on the
+        machine of the workers.
+        """
         path = Path(docs).expanduser()
         folder = self._folder / path
         if not path.is_absolute() and not folder.is_dir():
             where: Where = ("docs",)
             if field:
                 where = (*self._where, field)
-            self.problems.append(Problem("docs", where, f"there is no folder {format_name(str(folder))}"))
+            self.problems.append(
+                Problem("docs", where, f"there is no folder {format_name(str(folder))}")
+            )
         return docs_folder(str(folder), must_exist=False)
 
     def _report(self, code: str, message: str, *place: str) -> None:
@@ -193,7 +216,10 @@ def _repeated_names(written: WrittenSet) -> Iterator[Problem]:
     seen: dict[str, int] = {}
     for number, case in enumerate(written.cases):
         if case.name in seen:
-            message = f"the case {format_name(case.name)} is already there, as number {seen[case.name] + 1}"
+            message = (
+                f"the case {format_name(case.name)} is already there, as number "
+                f"{seen[case.name] + 1}"
+            )
             yield Problem("name", ("cases", number, "name"), message)
         seen.setdefault(case.name, number)
 
@@ -213,7 +239,11 @@ def _problems(error: ValidationError) -> Iterator[Problem]:
             hint = did_you_mean(str(where[-1]), known) or f"; there are {format_names(known)}"
             yield Problem("unknown_field", where, f"there is no such field{hint}")
         elif item["type"] == "string_pattern_mismatch":
-            yield Problem("name", where, "a name is words of a-z and 0-9 with dashes between, such as mont-blanc")
+            yield Problem(
+                "name",
+                where,
+                "a name is words of a-z and 0-9 with dashes between, such as mont-blanc",
+            )
         else:
             code, sentence = describe_error(item)
             yield Problem(code, where, sentence)

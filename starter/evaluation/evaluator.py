@@ -23,7 +23,9 @@ from sennit.workflows.plan.language.text import format_names, one_line
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A case with a model, and the id of the run that answers it; an empty model is what the workers are set to."""
+    """A case with a model, and the id of the run that answers it; an empty model is what
+    the workers are set to.
+    """
 
     case: Case
     model: str
@@ -31,14 +33,17 @@ class Attempt:
 
 
 def attempts_of(cases: CaseSet, models: Sequence[str], prefix: str) -> list[Attempt]:
-    """Return the attempts, model by model. Their runs are named by set, case and model, so that the same evaluation
-    finds them again. Raises Refused if two models would have the same runs.
+    """Return the attempts, model by model. Their runs are named by set, case and model, so that the
+    same evaluation finds them again. Raises Refused if two models would have the same runs.
     """
     slugs: dict[str, str] = {}
     for model in models:
         other = slugs.setdefault(slug(model), model)
         if other != model:
-            raise Refused(f"--model: {other} and {model} cannot be told apart in the ids of runs; evaluate them apart")
+            raise Refused(
+                f"--model: {other} and {model} cannot be told apart in the ids of runs; evaluate "
+                "them apart"
+            )
     attempts: list[Attempt] = []
     for model in dict.fromkeys(models) or ("",):
         for case in cases.cases:
@@ -51,8 +56,9 @@ def attempts_of(cases: CaseSet, models: Sequence[str], prefix: str) -> list[Atte
 
 @dataclass(frozen=True, slots=True)
 class Evaluator:
-    """How cases are answered. `judge` is the model that judges, None for the one that the workers are set to; `limit`
-    is for how many seconds a case is waited for, and then its judge. With `again`, runs that are over are started anew.
+    """How cases are answered. `judge` is the model that judges, None for the one that the workers
+    are set to; `limit` is for how many seconds a case is waited for, and then its judge. With
+    `again`, runs that are over are started anew.
     """
 
     sennit: Sennit
@@ -64,8 +70,8 @@ class Evaluator:
     async def evaluate(
         self, attempts: Sequence[Attempt], at_once: int, on_result: Callable[[CaseResult], None]
     ) -> list[CaseResult]:
-        """Return the results in the order of the attempts, of which so many go on at once; `on_result` gets each when
-        it is there. However this ends, the runs that have begun go on.
+        """Return the results in the order of the attempts, of which so many go on at once;
+        `on_result` gets each when it is there. However this ends, the runs that have begun go on.
 
         Raises SennitError if the server goes away.
         """
@@ -86,7 +92,8 @@ class Evaluator:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _result(self, attempt: Attempt) -> CaseResult:
-        options = RunOptions(**{**self.options, **attempt.case.what, "model": attempt.model or None})  # type: ignore[typeddict-item]
+        given = {**self.options, **attempt.case.what, "model": attempt.model or None}
+        options = RunOptions(**given)  # type: ignore[typeddict-item]
         try:
             run = await self.sennit.start(id=attempt.run, again=self.again, **options)
             view = await self._follow(run)
@@ -98,12 +105,19 @@ class Evaluator:
         except Refused as refused:
             why = one_line(str(refused), 500)
             return CaseResult(
-                case=attempt.case.name, model=attempt.model, run=attempt.run, status="refused", right=False, why=why
+                case=attempt.case.name,
+                model=attempt.model,
+                run=attempt.run,
+                status="refused",
+                right=False,
+                why=why,
             )
         return await self._judged(attempt, run, report)
 
     async def _follow(self, run: Run[RunReport]) -> RunView | None:
-        """Wait for the end of a run; return its view instead if it waits for somebody, or takes too long."""
+        """Wait for the end of a run; return its view instead if it waits for
+        somebody, or takes too long.
+        """
         latest = RunView(id=run.id, run_id=run.run_id, status="running", phase="")
         try:
             async with asyncio.timeout(self.limit), aclosing(run.watch()) as views:

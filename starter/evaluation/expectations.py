@@ -1,4 +1,6 @@
-"""What a case expects of its answer, and whether an answer meets it. Pure: a judge is asked elsewhere."""
+"""What a case expects of its answer, and whether an answer meets it. Pure: a
+judge is asked elsewhere.
+"""
 
 import json
 import re
@@ -12,7 +14,10 @@ from sennit.workflows.plan.language.text import format_value
 from sennit.workflows.plan.language.validation_messages import Frozen
 
 _MARK = re.compile(r"\s?\[\d+\]")
-_NUMBER = re.compile(r"(?<![\w.,])[-−]?(?:\d{1,3}(?:[,\u00a0\u202f]\d{3})+|\d+)(?:\.\d+)?(?!\w|[.,]\d)")  # noqa: RUF001
+_NUMBER = re.compile(
+    r"(?<![\w.,])[-−]?"  # noqa: RUF001
+    r"(?:\d{1,3}(?:[,\u00a0\u202f]\d{3})+|\d+)(?:\.\d+)?(?!\w|[.,]\d)"
+)
 """A number as English text has it. `K2`, `1st` and the parts of `2024.11.28` are none."""
 
 
@@ -23,7 +28,9 @@ def _one_or_more(value: Any) -> Any:
 
 
 class Expectation(Frozen):
-    """All that is given must hold. `number` holds if a number of the answer differs from it by `within` at most."""
+    """All that is given must hold. `number` holds if a number of the answer differs from
+    it by `within` at most.
+    """
 
     equals: JsonValue = None
     contains: Annotated[tuple[str, ...], BeforeValidator(_one_or_more)] = ()
@@ -35,7 +42,9 @@ class Expectation(Frozen):
     @model_validator(mode="after")
     def _says_something(self) -> Self:
         if not self.model_fields_set - {"within"}:
-            raise ValueError("expects nothing; write one of equals, contains, number, schema and judge")
+            raise ValueError(
+                "expects nothing; write one of equals, contains, number, schema and judge"
+            )
         if "within" in self.model_fields_set and self.number is None:
             raise ValueError("`within` says how far a `number` may be off, and there is none")
         if any(not text.strip() for text in self.contains):
@@ -43,10 +52,11 @@ class Expectation(Frozen):
         return self
 
     def failures(self, answer: Any) -> Iterator[str]:
-        """Yield why the answer is not what is expected, nothing if it is. The rubric of a judge is not looked at.
+        """Yield why the answer is not what is expected, nothing if it is. The rubric of a
+        judge is not looked at.
 
-        Marks of evidence, such as `[1]`, do not count. A text that is JSON is taken for its value where a value is
-        expected.
+        Marks of evidence, such as `[1]`, do not count. A text that is JSON is taken for its value
+        where a value is expected.
         """
         text = json.dumps(answer, ensure_ascii=False)
         if isinstance(answer, str):
@@ -78,7 +88,8 @@ class Expectation(Frozen):
             numbers = [float(answer)]
         else:
             numbers = numbers_in(text)
-        # A figure such as 0.3 is not exact in binary, so that 0.1 off may be a little more than 0.1.
+        # A figure such as 0.3 is not exact in binary, so that 0.1 off may be
+        # a little more than 0.1.
         margin = self.within + 1e-9 * max(1.0, abs(self.number))
         return any(abs(number - self.number) <= margin for number in numbers)
 

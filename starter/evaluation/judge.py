@@ -33,7 +33,7 @@ async def main(task: str, rubric: str, answer: str):
         "additionalProperties": False,
     }
     return await llm(prompt, {"task": task, "answer": answer}, schema=schema, role="judge")
-'''
+'''  # noqa: E501
 
 
 Follow = Callable[[Run[RunReport]], Awaitable[RunView | None]]
@@ -42,8 +42,8 @@ Follow = Callable[[Run[RunReport]], Awaitable[RunView | None]]
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a judge says: `failure` is empty if the answer meets the rubric, else why not, or why nobody has judged.
-    `is_open` says that the judge's run goes on.
+    """What a judge says: `failure` is empty if the answer meets the rubric, else why not, or why
+    nobody has judged. `is_open` says that the judge's run goes on.
     """
 
     run: str
@@ -54,8 +54,8 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Judge:
-    """Judges with a model, None for the one that the workers are set to. Its runs have the tenant and the budget of the
-    `options`, and are waited for as `follow` does.
+    """Judges with a model, None for the one that the workers are set to. Its runs have the tenant
+    and the budget of the `options`, and are waited for as `follow` does.
     """
 
     sennit: Sennit
@@ -64,9 +64,9 @@ class Judge:
     follow: Follow
 
     async def judge(self, run: str, task: str, rubric: str, answer: Any) -> Verdict:
-        """Return the verdict on the answer of a run. Judged again in the same way, the same answer has the verdict that
-        it had, and costs nothing; a judge that failed then is asked once more. Raises SennitError if the server goes
-        away.
+        """Return the verdict on the answer of a run. Judged again in the same way, the same answer
+        has the verdict that it had, and costs nothing; a judge that failed then is asked once more.
+        Raises SennitError if the server goes away.
         """
         inputs = {"task": task, "rubric": rubric, "answer": as_text(answer)}
         tenant, budget = self.options.get("tenant"), self.options.get("budget")
@@ -100,7 +100,9 @@ class Judge:
             view = await self.follow(started)
         if view is not None:
             command = shlex.join(["sennit", "watch", name])
-            return Verdict(name, f"its judge goes on; watch it: {command}", view.usage.cost_usd, is_open=True)
+            return Verdict(
+                name, f"its judge goes on; watch it: {command}", view.usage.cost_usd, is_open=True
+            )
         return _verdict_of(name, await started.report())
 
 
@@ -108,7 +110,9 @@ def _verdict_of(name: str, report: RunReport) -> Verdict:
     verdict = report.answer
     cost = report.usage.cost_usd
     if report.status != "done" or not isinstance(verdict, dict):
-        return Verdict(name, f"it was not judged: {one_line(report.problem or report.status, 300)}", cost)
+        return Verdict(
+            name, f"it was not judged: {one_line(report.problem or report.status, 300)}", cost
+        )
     if verdict.get("meets_rubric") is True:
         return Verdict(name, "", cost)
     return Verdict(name, f"the judge: {one_line(str(verdict.get('reason')), 300)}", cost)

@@ -15,12 +15,12 @@ from sennit.workflows.plan.language.validation_messages import Frozen, describe_
 
 
 class CaseResult(Frozen):
-    """How one case ended with one model. `why` says why it is not right; `seconds` are those from the run's start to
-    its end, as the server has noted them.
+    """How one case ended with one model. `why` says why it is not right; `seconds` are those from
+    the run's start to its end, as the server has noted them.
 
-    `width` is how many nodes of the plan can run side by side, and `depth` how many stand one behind the other; None if
-    no worker has shown the plan. `repairs` is how often the planner was shown what is wrong with its plan. What a judge
-    has cost is not a part of `cost_usd`.
+    `width` is how many nodes of the plan can run side by side, and `depth` how many stand one
+    behind the other; None if no worker has shown the plan. `repairs` is how often the planner was
+    shown what is wrong with its plan. What a judge has cost is not a part of `cost_usd`.
     """
 
     case: str
@@ -52,7 +52,9 @@ class CaseResult(Frozen):
 
 
 class Figures(Frozen):
-    """What the cases of one model come to. Times are those of runs that are over, None without any."""
+    """What the cases of one model come to. Times are those of runs that are
+    over, None without any.
+    """
 
     model: str = ""
     cases: int
@@ -72,8 +74,8 @@ class Figures(Frozen):
 class Change(Frozen):
     """What has changed for one model since an earlier evaluation, over the cases that both have.
 
-    `before` and `now` are the figures of these cases; `better` are cases that have become right, `worse` those that
-    were right and are no more.
+    `before` and `now` are the figures of these cases; `better` are cases that have become right,
+    `worse` those that were right and are no more.
     """
 
     before: Figures
@@ -95,14 +97,20 @@ _Results = Mapping[str, Mapping[str, CaseResult]]
 """Results by model and case."""
 
 
-def evaluation_of(name: str, results: Sequence[CaseResult], earlier: Evaluation | None = None) -> Evaluation:
-    """Return the evaluation that these results make, compared with an earlier one if there is one."""
+def evaluation_of(
+    name: str, results: Sequence[CaseResult], earlier: Evaluation | None = None
+) -> Evaluation:
+    """Return the evaluation that these results make, compared with an
+    earlier one if there is one.
+    """
     by_model = _by_model(results)
     figures = [figures_of(model, list(cases.values())) for model, cases in by_model.items()]
     changes: list[Change] = []
     if earlier is not None:
         changes = _changes(by_model, _by_model(earlier.results))
-    return Evaluation(set=name, figures=tuple(figures), results=tuple(results), changes=tuple(changes))
+    return Evaluation(
+        set=name, figures=tuple(figures), results=tuple(results), changes=tuple(changes)
+    )
 
 
 def figures_of(model: str, results: Sequence[CaseResult]) -> Figures:
@@ -140,7 +148,9 @@ def figures_of(model: str, results: Sequence[CaseResult]) -> Figures:
 
 
 def percentile(ordered: Sequence[float], share: float) -> float | None:
-    """Return the least of the ordered values that this share of them does not exceed; None without values."""
+    """Return the least of the ordered values that this share of them does not
+    exceed; None without values.
+    """
     if not ordered:
         return None
     return ordered[max(math.ceil(share * len(ordered)) - 1, 0)]
@@ -153,7 +163,9 @@ def read_earlier(name: str, text: str) -> Evaluation:
     except ValidationError as error:
         why = describe_errors(error, Evaluation.model_fields)
         way = "keep one with: sennit eval CASES.yaml --output json > FILE"
-        raise Refused(f"--against {one_line(name, 60)}: it is no result of an evaluation: {why}; {way}") from None
+        raise Refused(
+            f"--against {one_line(name, 60)}: it is no result of an evaluation: {why}; {way}"
+        ) from None
 
 
 def _by_model(results: Sequence[CaseResult]) -> dict[str, dict[str, CaseResult]]:
@@ -165,8 +177,8 @@ def _by_model(results: Sequence[CaseResult]) -> dict[str, dict[str, CaseResult]]
 
 
 def _changes(now: _Results, before: _Results) -> list[Change]:
-    """Return the changes of each model. One that the earlier evaluation does not have is compared with the only model
-    that it has, if it has only one.
+    """Return the changes of each model. One that the earlier evaluation does not have is compared
+    with the only model that it has, if it has only one.
     """
     changes: list[Change] = []
     for model, cases in now.items():
@@ -179,7 +191,9 @@ def _changes(now: _Results, before: _Results) -> list[Change]:
     return changes
 
 
-def _change(model: str, other: str, before: Mapping[str, CaseResult], now: Mapping[str, CaseResult]) -> Change:
+def _change(
+    model: str, other: str, before: Mapping[str, CaseResult], now: Mapping[str, CaseResult]
+) -> Change:
     # Only cases that both have can be compared.
     earlier: list[CaseResult] = []
     later: list[CaseResult] = []

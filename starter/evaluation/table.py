@@ -1,5 +1,5 @@
-"""An evaluation as text: a line for each case and model, then why some are not right, then the figures of each model
-and what has changed.
+"""An evaluation as text: a line for each case and model, then why some are not right, then the
+figures of each model and what has changed.
 """
 
 from sennit.starter.evaluation.results import CaseResult, Change, Evaluation, Figures
@@ -25,7 +25,9 @@ def table(evaluation: Evaluation, width: int) -> str:
 
 
 def _reason(result: CaseResult) -> str:
-    """Return why a case is not right, whole: it may name a command. Then comes the beginning of its answer."""
+    """Return why a case is not right, whole: it may name a command. Then comes the
+    beginning of its answer.
+    """
     model = ""
     if result.model:
         model = f" ({result.model})"
@@ -52,7 +54,9 @@ def _row(result: CaseResult) -> tuple[str, ...]:
 
 
 def _without_empty(rows: list[tuple[str, ...]], width: int) -> str:
-    """Return the rows as lines, without the columns in which no case has anything, such as that of the only model."""
+    """Return the rows as lines, without the columns in which no case has anything, such as
+    that of the only model.
+    """
     kept = [column for column in zip(*rows, strict=True) if any(column[1:])]
     return columns(list(zip(*kept, strict=True)), [""] * len(rows), width)
 

@@ -16,9 +16,10 @@ PATIENCE = 60.0
 
 
 class Catalogue(BaseModel):
-    """The tools with argument schemas and effects; why others are unavailable now, by the beginning of their names, or
-    left out for good, by name; the operator's rules about writes, in their order; what programs go without on this
-    machine; the providers of models, and the prices by model and role.
+    """The tools with argument schemas and effects; why others are unavailable now, by the
+    beginning of their names, or left out for good, by name; the operator's rules about writes,
+    in their order; what programs go without on this machine; the providers of models, and the
+    prices by model and role.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -48,11 +49,14 @@ async def read_catalogue(command: tuple[str, ...] = COMMAND) -> Catalogue:
     try:
         return Catalogue.model_validate(await _answer(command, "the tools cannot be listed"))
     except ValidationError:
-        raise Refused("the tools cannot be listed: a tool module wrote to standard output") from None
+        raise Refused(
+            "the tools cannot be listed: a tool module wrote to standard output"
+        ) from None
 
 
 async def read_type_problems(script: str) -> list[Problem]:
-    """Return what the types of a program do not allow, and what is only suspected, with the code DOUBT.
+    """Return what the types of a program do not allow, and what is only
+    suspected, with the code DOUBT.
 
     Raises Refused as `read_catalogue` does.
     """
@@ -61,7 +65,8 @@ async def read_type_problems(script: str) -> list[Problem]:
 
 
 async def try_tool(name: str, options: Sequence[str]) -> dict[str, Any]:
-    """Call a tool once in a child process, and return its `result`, its `error`, or why it was `refused`.
+    """Call a tool once in a child process, and return its `result`, its `error`,
+    or why it was `refused`.
 
     What it prints goes to standard error. Raises Refused for wrong settings.
     """
@@ -78,8 +83,8 @@ async def try_tool(name: str, options: Sequence[str]) -> dict[str, Any]:
 
 
 async def log_in(server: str) -> None:
-    """Have a person log in at a declared MCP server, in a child process that writes the address for their browser to
-    standard error. Raises Refused, which has said why there.
+    """Have a person log in at a declared MCP server, in a child process that writes the address for
+    their browser to standard error. Raises Refused, which has said why there.
     """
     ended = await run_to_end((*WORKERS, "login", server), errors=None)
     if ended.code != 0:
@@ -91,7 +96,9 @@ async def _answer(command: tuple[str, ...], failure: str, text: bytes = b"") -> 
     try:
         ended = await run_to_end(command, text=text, seconds=PATIENCE)
     except TimeoutError:
-        raise Refused(f"the list of tools did not come within {PATIENCE:.0f} s; does a tool module wait?") from None
+        raise Refused(
+            f"the list of tools did not come within {PATIENCE:.0f} s; does a tool module wait?"
+        ) from None
     if ended.code != 0:
         raise Refused(f"{failure}: {one_line(ended.last_line)}")
     try:

@@ -25,9 +25,11 @@ _EXAMPLES = {
 }
 
 
-def read_inputs(words: Iterable[str], declared: Mapping[str, InputSpec], *, partial: bool = False) -> dict[str, Any]:
-    """Return the inputs in `words`, `partial` or all. Raises Refused for one that is unknown, repeated, mistyped or
-    missing.
+def read_inputs(
+    words: Iterable[str], declared: Mapping[str, InputSpec], *, partial: bool = False
+) -> dict[str, Any]:
+    """Return the inputs in `words`, `partial` or all. Raises Refused for one that is unknown,
+    repeated, mistyped or missing.
     """
     found: dict[str, Any] = {}
     for name, text in pairs(words, "--input").items():

@@ -1,4 +1,6 @@
-"""What earlier runs teach about the edges of a plan, as a worker with this environment would know it."""
+"""What earlier runs teach about the edges of a plan, as a worker with this
+environment would know it.
+"""
 
 import json
 import os
@@ -19,8 +21,9 @@ PATIENCE = 20.0
 
 
 def store_environment(address: str | None = None, namespace: str | None = None) -> dict[str, str]:
-    """Return the environment of a process that reads the artifact store: of the workers that this environment is for,
-    or else of the local stack, which need not run. Raises Refused for wrong settings of the connection.
+    """Return the environment of a process that reads the artifact store: of the workers that this
+    environment is for, or else of the local stack, which need not run. Raises Refused for wrong
+    settings of the connection.
     """
     environment = dict(os.environ)
     if configured_server(address, namespace) is None and has_local_runs():
@@ -33,7 +36,8 @@ def store_environment(address: str | None = None, namespace: str | None = None) 
 
 
 async def unused_edge_warnings(plan: Plan, tools: Sequence[Mapping[str, Any]]) -> list[Problem]:
-    """Return a warning for each edge by `needs` that no reference backs and that earlier runs have used for nothing.
+    """Return a warning for each edge by `needs` that no reference backs and that earlier runs
+    have used for nothing.
 
     Only a plan with such edges has the store read. If that is away, or slow, nothing is known.
     """

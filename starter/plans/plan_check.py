@@ -1,4 +1,6 @@
-"""The whole check of a plan file, with the tools and types that a worker with this environment would have."""
+"""The whole check of a plan file, with the tools and types that a worker with this
+environment would have.
+"""
 
 import asyncio
 from collections.abc import Callable
@@ -14,20 +16,25 @@ from sennit.workflows.plan.programs.syntax import DOUBT
 
 @dataclass(frozen=True, slots=True)
 class CheckedPlan:
-    """A plan without problems, what it was checked against, and doubts about the types of its script."""
+    """A plan without problems, what it was checked against, and doubts about
+    the types of its script.
+    """
 
     plan: Plan
     catalogue: Catalogue
     doubts: list[Problem]
 
 
-async def check_plan(file: PlanFile, note: Callable[[str], None], say: Callable[[str], None]) -> CheckedPlan:
-    """Return the plan of a file that has no problems. Raises BadPlan with all that it has: those of its form, of its
-    calls, and of the types of a program.
+async def check_plan(
+    file: PlanFile, note: Callable[[str], None], say: Callable[[str], None]
+) -> CheckedPlan:
+    """Return the plan of a file that has no problems. Raises BadPlan with all that it has: those of
+    its form, of its calls, and of the types of a program.
 
-    The types of a program are checked even if something else is wrong with it, but on no line of which that is known.
-    If the tools cannot be listed, `note` is told and the other problems are raised; without any, Refused is. `say` is
-    told which tools are unavailable. The caller's loop goes on meanwhile.
+    The types of a program are checked even if something else is wrong with it, but on no line
+    of which that is known. If the tools cannot be listed, `note` is told and the other problems
+    are raised; without any, Refused is. `say` is told which tools are unavailable. The caller's
+    loop goes on meanwhile.
     """
     try:
         catalogue = await read_catalogue()

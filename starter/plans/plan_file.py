@@ -1,6 +1,8 @@
-"""Plan files: YAML, JSON or a program to plain data. What is wrong is named by its line, in JSON by its path.
+"""Plan files: YAML, JSON or a program to plain data. What is wrong is named by its
+line, in JSON by its path.
 
-Size, depth and the number of values are bounded, so that a file which expands to gigabytes is refused in a sentence.
+Size, depth and the number of values are bounded, so that a file which expands to gigabytes is
+refused in a sentence.
 """
 
 import json
@@ -24,7 +26,12 @@ from sennit.workflows.plan.language.parser import malformed
 from sennit.workflows.plan.language.problems import InvalidPlan, Problem
 from sennit.workflows.plan.language.text import format_name, format_names, one_line, text_bytes
 from sennit.workflows.plan.limits import MAX_JSON_LEVELS
-from sennit.workflows.plan.programs.program_plan import program_plan, program_problems, script_problems, title_of
+from sennit.workflows.plan.programs.program_plan import (
+    program_plan,
+    program_problems,
+    script_problems,
+    title_of,
+)
 from sennit.workflows.plan.quotes.estimate import Quote
 from sennit.workflows.plan.quotes.quote import quote_of
 
@@ -40,7 +47,8 @@ class BadPlan(Refused):
 
 @dataclass(frozen=True, slots=True)
 class PlanFile:
-    """A plan as read: `data` is plain JSON, `yaml` knows the lines of a YAML file. A program's has its `script`.
+    """A plan as read: `data` is plain JSON, `yaml` knows the lines of a YAML file. A
+    program's has its `script`.
 
     `paths` are those of the modules in its scripts.
     """
@@ -56,13 +64,15 @@ class PlanFile:
         return title_of(self.script)
 
     def check(self, catalogue: Catalogue | None) -> Plan:
-        """Return the plan if nothing is wrong with it; raises BadPlan. Without a catalogue tools are not checked."""
+        """Return the plan if nothing is wrong with it; raises BadPlan. Without a catalogue
+        tools are not checked.
+        """
         self.refuse(self.problems(catalogue))
         return parse_plan(self.data)
 
     def problems(self, catalogue: Catalogue | None) -> list[Problem]:
-        """Return all that is wrong with the plan: its form, its references and calls as far as the form is right, and
-        its scripts.
+        """Return all that is wrong with the plan: its form, its references and calls as far as the
+        form is right, and its scripts.
         """
         known_tools = None
         known_models = None
@@ -72,7 +82,8 @@ class PlanFile:
             known_models = catalogue.models
             tools = {tool["name"]: tool for tool in known_tools}
 
-        # The plan around a script is not of the person's making, so the problems of the script come alone.
+        # The plan around a script is not of the person's making, so the problems of
+        # the script come alone.
         if self.script:
             in_script = list(script_problems(self.script, tools))
             if in_script:
@@ -98,8 +109,8 @@ class PlanFile:
         return self._explained(problems, catalogue)
 
     def warnings(self, plan: Plan | None, catalogue: Catalogue | None) -> list[str]:
-        """Return what the file may not mean as it is written, a line each as those of BadPlan. Which nodes nobody uses
-        is known of a plan without problems.
+        """Return what the file may not mean as it is written, a line each as those of BadPlan.
+        Which nodes nobody uses is known of a plan without problems.
         """
         found: list[Problem] = []
         if plan is not None and catalogue is not None:
@@ -107,13 +118,17 @@ class PlanFile:
             found += unused_nodes(plan, tools)
         if self.yaml:
             for where, words in self.yaml.boolean_choices():
-                message = f"YAML reads {words} here as true and false; if you mean the words, quote them"
+                message = (
+                    f"YAML reads {words} here as true and false; if you mean the words, quote them"
+                )
                 found.append(Problem("boolean", where, message))
         return self.lines(sorted(found, key=self._position))
 
     @staticmethod
     def _explained(problems: Iterable[Problem], catalogue: Catalogue | None) -> list[Problem]:
-        """Return the problems; one of an unknown tool gives the reason why the tool is off here, if there is one."""
+        """Return the problems; one of an unknown tool gives the reason why the tool is off
+        here, if there is one.
+        """
         explained: list[Problem] = []
         for problem in problems:
             if catalogue is not None and problem.code in ("unknown_tool", "name"):
@@ -122,11 +137,15 @@ class PlanFile:
                     tool = named[1]
                     why = catalogue.why_off(tool)
                     if why:
-                        problem = Problem(problem.code, problem.where, f"the tool `{tool}` is off here: {why}")
+                        problem = Problem(
+                            problem.code, problem.where, f"the tool `{tool}` is off here: {why}"
+                        )
             explained.append(problem)
         return explained
 
-    def quote(self, catalogue: Catalogue, inputs: Mapping[str, Any] | None = None, model: str = "") -> Quote:
+    def quote(
+        self, catalogue: Catalogue, inputs: Mapping[str, Any] | None = None, model: str = ""
+    ) -> Quote:
         """Return what a program without problems can cost; `model` serves every role."""
         prices = dict(catalogue.prices)
         if model:
@@ -148,15 +167,17 @@ class PlanFile:
             raise BadPlan("\n".join(lines))
 
     def check_bounds(self) -> None:
-        """Raise BadPlan if the plan is deeper or bigger than any plan, or holds what JSON cannot carry. Each alias of a
-        YAML file counts as often as it is used.
+        """Raise BadPlan if the plan is deeper or bigger than any plan, or holds what JSON cannot
+        carry. Each alias of a YAML file counts as often as it is used.
         """
         wrong = malformed(self.data)
         if wrong is not None:
             self.refuse([wrong])
 
     def _position(self, problem: Problem) -> tuple[int, ...]:
-        """Return where in the file a problem is: at every level how many come before, and then the line of a script."""
+        """Return where in the file a problem is: at every level how many come before, and
+        then the line of a script.
+        """
         position: list[int] = []
         value: Any = self.data
         for step in problem.where:
@@ -167,7 +188,8 @@ class PlanFile:
                 position.append(step)
                 value = value[step]
             else:
-                # The rest of the path leads into a script, or to what is missing: only a line can be compared.
+                # The rest of the path leads into a script, or to what is missing: only
+                # a line can be compared.
                 if isinstance(step, int):
                     position.append(step)
                 value = None
@@ -178,7 +200,9 @@ class PlanFile:
         return [self._line(problem) for problem in problems]
 
     def _line(self, problem: Problem) -> str:
-        """Return a problem as a person reads it: `file:line: what is wrong`, without a line where none is known."""
+        """Return a problem as a person reads it: `file:line: what is wrong`, without a
+        line where none is known.
+        """
         if problem.where[-2:-1] == ("line",):
             *script_path, _, line = problem.where
             message = one_line(problem.message)
@@ -201,8 +225,8 @@ class PlanFile:
 
 
 def read_plan(path: str) -> PlanFile:
-    """Return the plan file at `path`, `-` for standard input; a folder is the program in its `main.py`. Raises BadPlan
-    if it cannot be read.
+    """Return the plan file at `path`, `-` for standard input; a folder is the program in its
+    `main.py`. Raises BadPlan if it cannot be read.
     """
     path = program_in(path)
     if path.endswith(PROGRAM):
@@ -214,8 +238,8 @@ def read_plan(path: str) -> PlanFile:
 
 
 def plan_of(text: str, name: str = "plan") -> PlanFile:
-    """Return the plan that a text holds, as YAML or JSON. Modules of its programs come from the library and from
-    SENNIT_PROGRAMS, never from a folder: nobody has named one. Raises BadPlan.
+    """Return the plan that a text holds, as YAML or JSON. Modules of its programs come from the
+    library and from SENNIT_PROGRAMS, never from a folder: nobody has named one. Raises BadPlan.
     """
     _check_size(name, text_bytes(text))
     file = _data(name, text, is_json=_looks_like_json(text))
@@ -225,14 +249,16 @@ def plan_of(text: str, name: str = "plan") -> PlanFile:
 
 
 def program_of(text: str, name: str = "program") -> PlanFile:
-    """Return the program that a text holds, with modules as `plan_of` finds them. Raises BadPlan."""
+    """Return the program that a text holds, with modules as `plan_of`
+    finds them. Raises BadPlan.
+    """
     _check_size(name, text_bytes(text))
     return _program(name, text or "\n", None)
 
 
 def read_data(path: str) -> PlanFile:
-    """Return the file at `path` as plain data that knows its lines, whatever it holds; raises BadPlan if it cannot be
-    read.
+    """Return the file at `path` as plain data that knows its lines, whatever it holds; raises
+    BadPlan if it cannot be read.
     """
     name = "stdin" if path == "-" else path
     text = _decode(name, _read(path))
@@ -260,8 +286,8 @@ def _data(name: str, text: str, *, is_json: bool) -> PlanFile:
 
 
 def read_script(path: str) -> str:
-    """Return the script at `path`, `-` for standard input; raises BadPlan if it cannot be read, or is no program. Any
-    name that it calls may be a tool.
+    """Return the script at `path`, `-` for standard input; raises BadPlan if it cannot be read, or
+    is no program. Any name that it calls may be a tool.
     """
     path = program_in(path)
     name = "stdin" if path == "-" else path
@@ -286,8 +312,8 @@ def _program(name: str, text: str, path: Path | None) -> PlanFile:
 
 
 def _put_together(file: PlanFile, folder: Path | None) -> None:
-    """Give each program of a plan the modules that it imports, which are in the folder of the plan, if it has one.
-    Raises BadPlan.
+    """Give each program of a plan the modules that it imports, which are in the folder of the plan,
+    if it has one. Raises BadPlan.
     """
     nodes = file.data.get("nodes")
     if not isinstance(nodes, list):
@@ -330,7 +356,10 @@ def _read(path: str) -> bytes:
 
 def _check_size(name: str, size: int) -> None:
     if size > MAX_PLAN_FILE_BYTES:
-        raise BadPlan(f"{name}: over {MAX_PLAN_FILE_BYTES // 1024 // 1024} MiB; use `map` for many alike nodes")
+        raise BadPlan(
+            f"{name}: over {MAX_PLAN_FILE_BYTES // 1024 // 1024} MiB; use `map` for many alike "
+            "nodes"
+        )
 
 
 def _decode(name: str, body: bytes) -> str:
@@ -347,7 +376,9 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     for key, value in pairs:
         if key in made:
             names = format_names(dict(pairs))
-            raise BadSyntax(0, f"the key {format_name(key)} stands twice in one object, that of {names}")
+            raise BadSyntax(
+                0, f"the key {format_name(key)} stands twice in one object, that of {names}"
+            )
         made[key] = value
     return made
 

@@ -1,4 +1,6 @@
-"""YAML as plain JSON data. The composed nodes stay, so that a problem can name the line of the part it is about."""
+"""YAML as plain JSON data. The composed nodes stay, so that a problem can name the line
+of the part it is about.
+"""
 
 from collections.abc import Iterator
 from math import isfinite
@@ -33,7 +35,9 @@ def line_of(node: Any) -> int:
 
 
 class _Loader(Composer, yaml.CSafeLoader):
-    """Composes nodes in Python from the events of libyaml, so that it can refuse deep nesting before it recurses."""
+    """Composes nodes in Python from the events of libyaml, so that it can refuse deep
+    nesting before it recurses.
+    """
 
     def __init__(self, text: str) -> None:
         yaml.CSafeLoader.__init__(self, text)
@@ -42,7 +46,9 @@ class _Loader(Composer, yaml.CSafeLoader):
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         if self._depth > MAX_YAML_LEVELS:
-            raise BadSyntax(line_of(self.peek_event()), f"nested more than {MAX_YAML_LEVELS} levels deep")
+            raise BadSyntax(
+                line_of(self.peek_event()), f"nested more than {MAX_YAML_LEVELS} levels deep"
+            )
         self._depth += 1
         node = super().compose_node(parent, index)
         self._depth -= 1
@@ -50,9 +56,11 @@ class _Loader(Composer, yaml.CSafeLoader):
 
 
 class YamlText:
-    """One YAML document. `data` is its value as JSON data, in which the aliases of one anchor share one object.
+    """One YAML document. `data` is its value as JSON data, in which the aliases of one
+    anchor share one object.
 
-    Raises BadSyntax for what is not YAML, and for what JSON cannot hold: tags, merge keys, keys that are no text.
+    Raises BadSyntax for what is not YAML, and for what JSON cannot hold: tags, merge keys,
+    keys that are no text.
     """
 
     def __init__(self, text: str) -> None:
@@ -82,11 +90,14 @@ class YamlText:
         if not _is_boolean_word(node):
             return ""
         word = node.value
-        return f"; YAML reads `{word}` as {str(self._made[node]).lower()}: to mean the word, write '{word}'"
+        return (
+            f"; YAML reads `{word}` as {str(self._made[node]).lower()}: to mean the word, write "
+            f"'{word}'"
+        )
 
     def boolean_choices(self) -> Iterator[tuple[Where, str]]:
-        """Yield each list of choices in a schema that has words such as `yes` in it, which YAML reads as true or false,
-        with these words.
+        """Yield each list of choices in a schema that has words such as `yes` in it, which YAML
+        reads as true or false, with these words.
         """
         waiting: list[tuple[Where, yaml.Node]] = [((), self._root)]
         while waiting:
@@ -110,14 +121,20 @@ class YamlText:
             if isinstance(node, yaml.MappingNode):
                 items = {key.value: item for key, item in inside}
                 node = items.get(step, node)
-            elif isinstance(node, yaml.SequenceNode) and isinstance(step, int) and 0 <= step < len(inside):
+            elif (
+                isinstance(node, yaml.SequenceNode)
+                and isinstance(step, int)
+                and 0 <= step < len(inside)
+            ):
                 node = inside[step]
         return node
 
     def _value(self, node: yaml.Node) -> Any:
         if node in self._made:
             if self._made[node] is ...:
-                raise BadSyntax(line_of(node), "an alias inside its own anchor: a plan cannot contain itself")
+                raise BadSyntax(
+                    line_of(node), "an alias inside its own anchor: a plan cannot contain itself"
+                )
             return self._made[node]
         self._made[node] = ...  # still being read
         value: Any
@@ -139,20 +156,26 @@ class YamlText:
             key = self._key(key_node)
             line = line_of(key_node)
             if key in made:
-                raise BadSyntax(line, f"the key `{key}` is already on line {lines[key]}; a key may stand once")
+                raise BadSyntax(
+                    line, f"the key `{key}` is already on line {lines[key]}; a key may stand once"
+                )
             lines[key] = line
             made[key] = self._value(item)
         return made
 
     def _key(self, node: yaml.Node) -> str:
-        """Return a key's text; other keys are refused, with the reason if YAML read a word as true or false."""
+        """Return a key's text; other keys are refused, with the reason if YAML read a
+        word as true or false.
+        """
         key = self._value(node)
         line = line_of(node)
         if isinstance(key, str):
             return key
         if _is_boolean_word(node):
             word = node.value
-            raise BadSyntax(line, f"YAML reads the key `{word}` as {str(key).lower()}; write it as '{word}'")
+            raise BadSyntax(
+                line, f"YAML reads the key `{word}` as {str(key).lower()}; write it as '{word}'"
+            )
         if isinstance(key, dict | list):
             raise BadSyntax(line, "a key is text, not a list or an object")
         raise BadSyntax(line, f"the key `{key}` is read as a value, not as text; put it in quotes")
@@ -161,7 +184,10 @@ class YamlText:
     def _scalar(node: yaml.ScalarNode) -> Any:
         tag, text = node.tag.removeprefix(_TAG), node.value
         if tag == "merge":
-            raise BadSyntax(line_of(node), "merge keys (`<<`) are not part of the plan language; write the fields out")
+            raise BadSyntax(
+                line_of(node),
+                "merge keys (`<<`) are not part of the plan language; write the fields out",
+            )
         if tag in ("str", "timestamp", "value") or not text.isprintable():
             return text
         if tag not in ("null", "bool", "int", "float"):
@@ -169,7 +195,9 @@ class YamlText:
         try:
             value = getattr(_CONSTRUCTOR, f"construct_yaml_{tag}")(node)
         except (ValueError, KeyError, IndexError):
-            raise BadSyntax(line_of(node), f"`{text[:40]}` is no {tag}; quote it if it is text") from None
+            raise BadSyntax(
+                line_of(node), f"`{text[:40]}` is no {tag}; quote it if it is text"
+            ) from None
         if isinstance(value, float) and not isfinite(value):
             raise BadSyntax(line_of(node), f"`{text}` is not a number a plan can hold")
         return value
@@ -180,7 +208,9 @@ def _is_boolean_word(node: yaml.Node) -> bool:
 
 
 def _bad_tag(node: yaml.Node) -> BadSyntax:
-    return BadSyntax(line_of(node), f"the tag `{node.tag.removeprefix(_TAG)}` has no meaning in a plan")
+    return BadSyntax(
+        line_of(node), f"the tag `{node.tag.removeprefix(_TAG)}` has no meaning in a plan"
+    )
 
 
 def _sentence(error: yaml.MarkedYAMLError, lines: list[str]) -> str:

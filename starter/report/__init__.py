@@ -1,1 +1,3 @@
-"""The HTML report of a run: one page that needs no network and no server, made to be shown to others."""
+"""The HTML report of a run: one page that needs no network and no server, made
+to be shown to others.
+"""

@@ -1,4 +1,6 @@
-"""Two runs on one page: what they cost, what they answered, which nodes came out otherwise, and both timelines."""
+"""Two runs on one page: what they cost, what they answered, which nodes came out
+otherwise, and both timelines.
+"""
 
 import re
 from collections.abc import Callable, Sequence
@@ -79,7 +81,11 @@ def _figures(old: Content, new: Content) -> Markup:
     rows = [_cells("status", old.report.status, new.report.status, "")]
     for measure in _measures(old, new):
         change = element("span", measure.change, class_=measure.verdict)
-        rows.append(_cells(measure.name, measure.write(measure.before), measure.write(measure.after), change))
+        rows.append(
+            _cells(
+                measure.name, measure.write(measure.before), measure.write(measure.after), change
+            )
+        )
     return table(("", old.report.id, new.report.id, "change"), rows)
 
 
@@ -179,7 +185,9 @@ def _timelines(old: Content, new: Content) -> list[Markup]:
 
 
 def _nodes(old: Content, new: Content) -> Markup:
-    """Return the nodes that differ: by their ends, their outputs, or because only one run has them."""
+    """Return the nodes that differ: by their ends, their outputs, or because
+    only one run has them.
+    """
     differences = _differences(old, new)
     taken = sum(node.taken_over for node in new.nodes)
     note = f"{len(differences):,} differ; {taken:,} calls were taken over"
@@ -228,7 +236,9 @@ def _row(difference: _Difference, old: Content, new: Content, room: int) -> Mark
     about = element("small", cut(what, 80))
     name = element("td", element("b", node.id), about, class_="name")
     kind = element("td", difference.kind)
-    return element("tr", name, kind, _cell(difference.before, old, room), _cell(difference.after, new, room))
+    return element(
+        "tr", name, kind, _cell(difference.before, old, room), _cell(difference.after, new, room)
+    )
 
 
 def _cell(node: NodeView | None, content: Content, room: int) -> Markup:

@@ -17,8 +17,8 @@ NO_WORKER = "No worker answered, so the report has neither the graph nor the tim
 
 @dataclass(frozen=True)
 class Content:
-    """A run for a report. `nodes` are in plan order. Without a worker there are only those of the report, no `flow` and
-    no `calls`, and `lacks` says why.
+    """A run for a report. `nodes` are in plan order. Without a worker there are only those of the
+    report, no `flow` and no `calls`, and `lacks` says why.
     """
 
     report: RunReport
@@ -46,7 +46,8 @@ class Content:
 
 
 async def content_of(run: Run[RunReport], *, is_open: bool) -> Content:
-    """Return what a report shows of a run. Asks a worker for its nodes, and goes without them if none answers.
+    """Return what a report shows of a run. Asks a worker for its nodes, and goes
+    without them if none answers.
 
     Raises SennitError.
     """

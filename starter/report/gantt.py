@@ -1,7 +1,8 @@
-"""When each call ran: a bar each, in lanes by task queue, with the critical path in a lane of its own on top.
+"""When each call ran: a bar each, in lanes by task queue, with the critical path in a
+lane of its own on top.
 
-Positions are percentages of the width, so that bars follow the page, and its script can stretch it. All of a bar is
-attributes of SVG: the page forbids styles of single elements.
+Positions are percentages of the width, so that bars follow the page, and its script can stretch it.
+All of a bar is attributes of SVG: the page forbids styles of single elements.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,12 +23,19 @@ _NAMED = 400
 """Bars that may have a name in them: each is a picture in the picture, which cuts the name."""
 _NAMED_SHARE = 60
 """A bar that is narrower than this part of the width has no name."""
-_STEPS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 15_000, 30_000, 60_000, 120_000, 300_000,
+_STEPS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 15_000, 30_000, 60_000,
+120_000, 300_000,
           600_000, 1_800_000, 3_600_000, 10_800_000, 43_200_000, 86_400_000)  # fmt: skip
 _TICKS = 8
 _ENDED_BADLY = ("failed", "handled", "cancelled", "running")
 """Statuses that have a colour of their own."""
-_KEYS = {"tool": "tool", "model": "model", "subagent": "sub-agent", "failed": "failed", "critical": "critical path"}
+_KEYS = {
+    "tool": "tool",
+    "model": "model",
+    "subagent": "sub-agent",
+    "failed": "failed",
+    "critical": "critical path",
+}
 Rows = list[list[CallLine]]
 
 
@@ -103,13 +111,17 @@ def _height_of(by_queue: Mapping[str, Rows]) -> int:
 
 
 def _queue_name(queue: str) -> str:
-    """Return a task queue as people know it: `tools`, `llm openai`, or that calls are sub-agents."""
+    """Return a task queue as people know it: `tools`, `llm openai`, or
+    that calls are sub-agents.
+    """
     name = queue.removeprefix("sennit.")
     return name.replace(".", " ") or "sub-agents"
 
 
 def _rows_by_queue(calls: Sequence[CallLine]) -> dict[str, Rows]:
-    """Return for each queue its calls in rows, in which no two overlap as long as there is room for more rows."""
+    """Return for each queue its calls in rows, in which no two overlap as long as there
+    is room for more rows.
+    """
     lanes: dict[str, Rows] = {}
     ends: dict[str, list[int]] = {}
     for call in sorted(calls, key=lambda call: (call.queue, call.began, call.ended)):
@@ -126,7 +138,9 @@ def _rows_by_queue(calls: Sequence[CallLine]) -> dict[str, Rows]:
 
 
 def _free_row(ends: Sequence[int], began: int) -> int:
-    """Return the first row that is free by then, else a new one; with too many, the one that is free soonest."""
+    """Return the first row that is free by then, else a new one; with too many, the
+    one that is free soonest.
+    """
     for number, end in enumerate(ends):
         if end <= began:
             return number
@@ -250,7 +264,9 @@ def _width_of(calls: Sequence[CallLine], scale: Scale) -> Markup:
         line.append(f"{x} {y}")
     area = element("path", d=f"M0 100L{' '.join(line)}L10000 100z")
     frame: dict[str, Value] = {"viewBox": "0 0 10000 100", "preserveAspectRatio": "none"}
-    picture = element("svg", area, width="100%", height=48, role="img", aria_label="calls under way", **frame)
+    picture = element(
+        "svg", area, width="100%", height=48, role="img", aria_label="calls under way", **frame
+    )
     head = _head("calls under way", f"at most {largest:,}")
     return element("div", head, picture, class_="lane width")
 

@@ -1,4 +1,6 @@
-"""The graph of a run. Up to some sixty nodes have a box each with its name; more are dots, in columns by layer."""
+"""The graph of a run. Up to some sixty nodes have a box each with its name; more are
+dots, in columns by layer.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +25,9 @@ Edges = dict[tuple[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class _Flow:
-    """The nodes that are drawn, with the places of those that each comes after, and the edges of the critical path."""
+    """The nodes that are drawn, with the places of those that each comes after, and the
+    edges of the critical path.
+    """
 
     names: Sequence[str]
     after: Sequence[Sequence[int]]
@@ -55,8 +59,12 @@ def graph(content: Content) -> Markup:
     return _dots(flow, content)
 
 
-def _critical_edges(names: Sequence[str], after: Sequence[Sequence[int]], content: Content) -> Edges:
-    """Return the edges between nodes that are both on the critical path, or are containers that it leads through."""
+def _critical_edges(
+    names: Sequence[str], after: Sequence[Sequence[int]], content: Content
+) -> Edges:
+    """Return the edges between nodes that are both on the critical path, or are containers
+    that it leads through.
+    """
     hot = {call.node.partition("[")[0] for call in content.page.calls if call.critical}
     is_reached = [name in hot for name in names]
     goes_on = list(is_reached)
@@ -127,7 +135,9 @@ def _spots_of(layout: Layout) -> list[_Spot]:
 
 
 def _hot_links(layout: Layout, critical: Edges) -> Edges:
-    """Return the links that critical edges are made of: an edge that skips layers goes through lanes."""
+    """Return the links that critical edges are made of: an edge that skips
+    layers goes through lanes.
+    """
     _, below = neighbours(layout.links)
     hot: Edges = {}
     for source, node in critical:
@@ -254,7 +264,9 @@ def _dot(name: str, spot: _Spot, content: Content) -> Markup:
     top = spot.y - _DOT / 2
     shape: dict[str, Value] = {"width": _DOT, "height": _DOT, "rx": 2.5}
     kind = _classes(node, call)
-    return element("rect", title, x=f"{spot.left:g}", y=f"{top:g}", class_=kind, data_node=name, **shape)
+    return element(
+        "rect", title, x=f"{spot.left:g}", y=f"{top:g}", class_=kind, data_node=name, **shape
+    )
 
 
 def _framed(parts: Sequence[Markup], width: float, height: float) -> Markup:

@@ -1,6 +1,7 @@
 """Markup from values that nobody may trust: models, tools and people have written most of a report.
 
-Every value passes `escaped`. The page has no style attributes and no handlers, so that its policy can forbid both.
+Every value passes `escaped`. The page has no style attributes and no handlers, so that its
+policy can forbid both.
 """
 
 from collections.abc import Sequence
@@ -24,15 +25,17 @@ EMPTY: Final = Markup()
 
 
 def escaped(value: Value) -> Markup:
-    """Return a value as text of a page: it cannot become markup, and has no control characters or direction marks."""
+    """Return a value as text of a page: it cannot become markup, and has no control
+    characters or direction marks.
+    """
     if isinstance(value, Markup):
         return value
     return Markup(escape(clean(str(value)), quote=True))
 
 
 def element(name: str, *content: Value, **attributes: Value | None) -> Markup:
-    """Return an element. An attribute of None is left out. `_` in a name stands for `-`, and at its end for
-    nothing.
+    """Return an element. An attribute of None is left out. `_` in a name stands for `-`, and
+    at its end for nothing.
     """
     parts = [name]
     for attribute, value in attributes.items():

@@ -1,7 +1,8 @@
-"""A whole page: one file with its styles and its script, under a policy that lets nothing else run or load.
+"""A whole page: one file with its styles and its script, under a policy that lets
+nothing else run or load.
 
-The policy names the digests of the one style and the one script. So whatever a model has written, it cannot run, even
-if it became markup; and the page asks no network for anything.
+The policy names the digests of the one style and the one script. So whatever a model has written,
+it cannot run, even if it became markup; and the page asks no network for anything.
 """
 
 from base64 import b64encode
@@ -47,7 +48,8 @@ def document(title: str, parts: Sequence[Markup]) -> str:
     name = element("title", title)
     foot = element("footer", "Sennit")
     body = element("main", *parts, foot)
-    return f"{head}{name}<style>{style}</style></head><body>{body}<script>{script}</script></body></html>\n"
+    head = f"{head}{name}<style>{style}</style></head>"
+    return f"{head}<body>{body}<script>{script}</script></body></html>\n"
 
 
 def asset(name: str) -> str:

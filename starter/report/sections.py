@@ -1,4 +1,6 @@
-"""The parts of a report: what a run was, its answer, figures, nodes and log. Each is complete without a script."""
+"""The parts of a report: what a run was, its answer, figures, nodes and log. Each is
+complete without a script.
+"""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -19,7 +21,9 @@ from sennit.workflows.plan.language.limits import duration_text
 from sennit.workflows.plan.language.text import one_line
 
 _TEXT_ROOM = 700_000
-"""Characters of summaries, outputs and errors that all rows have together: a page of 2,000 nodes stays below 3 MB."""
+"""Characters of summaries, outputs and errors that all rows have together: a page of 2,000
+nodes stays below 3 MB.
+"""
 _MOST_OF_ROW, _LEAST_OF_ROW = 1_200, 120
 _MOST_OF_ANSWER = 400_000
 _MOST_LOG_LINES = 2_000
@@ -131,7 +135,9 @@ def _evidence(piece: Evidence) -> Markup:
 
 
 def figures_section(figures: Figures) -> Markup:
-    """Return the figures: how long, how long one after the other, how short it could be, and the rest beside."""
+    """Return the figures: how long, how long one after the other, how short it could
+    be, and the rest beside.
+    """
     if not figures.calls and not figures.subagents:
         return EMPTY
     hero = element("div", _speed_up(figures), _times(figures), class_="hero")
@@ -186,7 +192,9 @@ def _cards(figures: Figures) -> list[Markup]:
     if figures.utilisation is not None:
         found[f"of a window of {figures.window:,}"] = f"{figures.utilisation:.0%}"
     if figures.speculation is not None:
-        found["early calls of use"] = f"{figures.speculation.hits:,} of {figures.speculation.calls:,}"
+        found["early calls of use"] = (
+            f"{figures.speculation.hits:,} of {figures.speculation.calls:,}"
+        )
     found["retries"] = f"{figures.retries:,}"
     for kind, count in figures.failures.items():
         found[f"{kind} failures"] = f"{count:,}"
@@ -222,7 +230,9 @@ def _branches(figures: Figures) -> Markup:
         rows.append(_measure(name, _spent(branch), share, "used"))
     left = len(figures.branches) - _SHOWN_BRANCHES + figures.branches_left_out
     if left > 0:
-        rows.append(element("p", f"and {plural(left, 'branch', 'branches')} that used less", class_="more"))
+        rows.append(
+            element("p", f"and {plural(left, 'branch', 'branches')} that used less", class_="more")
+        )
     return element("div", *rows, class_="times")
 
 
@@ -251,7 +261,9 @@ def pictures(content: Content) -> list[Markup]:
 
 
 def nodes_section(content: Content) -> Markup:
-    """Return a table of all nodes, with what each has used, and the beginning of its output or why it failed."""
+    """Return a table of all nodes, with what each has used, and the beginning of its
+    output or why it failed.
+    """
     nodes = content.nodes
     if not nodes:
         return EMPTY
@@ -264,15 +276,27 @@ def nodes_section(content: Content) -> Markup:
     more = EMPTY
     if content.lacks and left_out:
         more = element("p", f"{left_out:,} nodes are not in the report", class_="lacks")
-    return section("nodes", "Nodes", _filters(content.report.counts), shown, more, note=f"{len(nodes):,}")
+    return section(
+        "nodes", "Nodes", _filters(content.report.counts), shown, more, note=f"{len(nodes):,}"
+    )
 
 
 def _filters(counts: Mapping[str, int]) -> Markup:
-    box = element("input", type="search", placeholder="Find a node", aria_label="Find a node", id="find")
+    box = element(
+        "input", type="search", placeholder="Find a node", aria_label="Find a node", id="find"
+    )
     parts = [box]
     for status, count in counts.items():
         kind = f"chip {status}"
-        parts.append(element("button", f"{status} {count:,}", class_=kind, data_status=status, aria_pressed="false"))
+        parts.append(
+            element(
+                "button",
+                f"{status} {count:,}",
+                class_=kind,
+                data_status=status,
+                aria_pressed="false",
+            )
+        )
     return element("p", *parts, class_="script filters")
 
 
@@ -292,8 +316,8 @@ def _row(node: NodeView, call: CallLine | None, first: int, room: int) -> Markup
 
 
 def _measured(node: NodeView, call: CallLine | None, first: int) -> list[Markup]:
-    """Return the cells with numbers: when it began, how long it took, its tokens and its cost. Each has its value for
-    the script to sort by.
+    """Return the cells with numbers: when it began, how long it took, its tokens and its cost. Each
+    has its value for the script to sort by.
     """
     if call is None:
         time = element("td", duration_text(node.duration_ms), data_value=node.duration_ms)
@@ -347,13 +371,18 @@ def _what(node: NodeView, room: int) -> list[Markup]:
 
 
 def log_section(report: RunReport) -> Markup:
-    """Return what the run's programs have logged, its warnings, and writes of which nobody knows."""
+    """Return what the run's programs have logged, its warnings, and writes
+    of which nobody knows.
+    """
     writes: list[Markup] = []
     for line in report.writes:
         name = element("b", line.node)
         writes.append(element("li", name, f" {line.status}"))
     warnings = [element("li", cut(one_line(text), 600)) for text in report.warnings[:200]]
-    parts = [*_listed("Writes that were cut off, or are in doubt", writes), *_listed("Warnings", warnings)]
+    parts = [
+        *_listed("Writes that were cut off, or are in doubt", writes),
+        *_listed("Warnings", warnings),
+    ]
     lines = report.log[-_MOST_LOG_LINES:]
     if lines:
         text = "\n".join(cut(line, 2_000) for line in lines)

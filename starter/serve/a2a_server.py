@@ -1,8 +1,9 @@
 """Sennit as an agent of the A2A protocol: its card, and a run behind each task.
 
-A task has the id of its run, and no state of its own that matters: what a run comes to is asked of the run, also by a
-server that was started again. Questions and approvals are for people, so no message answers them: the task is
-`input-required`, and says by which command and on which page a person decides.
+A task has the id of its run, and no state of its own that matters: what a run comes to is asked
+of the run, also by a server that was started again. Questions and approvals are for people, so
+no message answers them: the task is `input-required`, and says by which command and on which
+page a person decides.
 """
 
 import asyncio
@@ -66,13 +67,20 @@ _FOLLOWED_BY_NOBODY: Final = (
     TaskState.TASK_STATE_FAILED,
     TaskState.TASK_STATE_REJECTED,
 )
-"""States that may be those of who follows a run, and not of the run: it goes on if that one fails."""
-_PERSON_ONLY: Final = "A message does not answer this: a person does, by the command or on the page."
+"""States that may be those of who follows a run, and not of the run: it
+goes on if that one fails.
+"""
+_PERSON_ONLY: Final = (
+    "A message does not answer this: a person does, by the command or on the page."
+)
 
 
 def agent_card(url: str) -> AgentCard:
     """Return what other agents read of this one, which they reach at that URL."""
-    about = "plans the goal as a graph of look-ups, tools and sub-agents that run side by side, and survives crashes"
+    about = (
+        "plans the goal as a graph of look-ups, tools and sub-agents that run side by side, and "
+        "survives crashes"
+    )
     skill = AgentSkill(
         id="ask",
         name="Ask",
@@ -85,7 +93,9 @@ def agent_card(url: str) -> AgentCard:
         description=f"Runs agents durably: it {about}. The text of a message is the goal.",
         version=version("sennit"),
         supported_interfaces=[
-            AgentInterface(url=url, protocol_binding="JSONRPC", protocol_version=PROTOCOL_VERSION_CURRENT)
+            AgentInterface(
+                url=url, protocol_binding="JSONRPC", protocol_version=PROTOCOL_VERSION_CURRENT
+            )
         ],
         capabilities=AgentCapabilities(streaming=True, push_notifications=False),
         default_input_modes=[_TEXT],
@@ -95,11 +105,15 @@ def agent_card(url: str) -> AgentCard:
 
 
 def a2a_application(service: RunService, user: str, url: str) -> Starlette:
-    """Return the ASGI application of the agent at that URL. Without a token everybody who reaches it is `user`."""
+    """Return the ASGI application of the agent at that URL. Without a token everybody
+    who reaches it is `user`.
+    """
     callers = _Callers(user)
     card = agent_card(url)
     handler = _Handler(service, callers, card)
-    return Starlette(routes=[*create_agent_card_routes(card), *create_jsonrpc_routes(handler, PATH)])
+    return Starlette(
+        routes=[*create_agent_card_routes(card), *create_jsonrpc_routes(handler, PATH)]
+    )
 
 
 class _Callers:
@@ -116,7 +130,9 @@ class _Callers:
 
 
 class RunExecutor(AgentExecutor):
-    """Starts a run for the first message of a task, and follows it until it is over or waits for a person."""
+    """Starts a run for the first message of a task, and follows it until it is over
+    or waits for a person.
+    """
 
     def __init__(self, service: RunService, callers: _Callers, tasks: "RunTasks") -> None:
         self._service = service
@@ -124,13 +140,17 @@ class RunExecutor(AgentExecutor):
         self._tasks = tasks
 
     async def execute(self, context: RequestContext, event_queue: EventQueue) -> None:
-        """Publish the task and all that becomes of it. Cut off and called again, it follows the same run."""
+        """Publish the task and all that becomes of it. Cut off and called again,
+        it follows the same run.
+        """
         caller = self._callers.of(context.call_context)
         run = context.task_id or ""
         updater = TaskUpdater(event_queue, run, context.context_id or run)
         if context.current_task is None:
             self._tasks.expect(run)
-            await event_queue.enqueue_event(_task(run, updater.context_id, TaskState.TASK_STATE_SUBMITTED))
+            await event_queue.enqueue_event(
+                _task(run, updater.context_id, TaskState.TASK_STATE_SUBMITTED)
+            )
             try:
                 await self._start(context, caller, run)
             except SennitError as error:
@@ -139,18 +159,26 @@ class RunExecutor(AgentExecutor):
         await self._follow(updater, caller, run)
 
     async def cancel(self, context: RequestContext, event_queue: EventQueue) -> None:
-        """Do nothing: `_Handler` has cancelled the run, and the one who follows it tells of its end."""
+        """Do nothing: `_Handler` has cancelled the run, and the one who
+        follows it tells of its end.
+        """
 
     async def _start(self, context: RequestContext, caller: Caller, run: str) -> None:
-        """Start the run, unless it is there: the task's id is the run's, so a message that comes twice starts one."""
+        """Start the run, unless it is there: the task's id is the run's, so a message that
+        comes twice starts one.
+        """
         message = context.message or Message()
         continues = ""
         if message.reference_task_ids:
             continues = message.reference_task_ids[0]
         above = _agents_above(message)
         if above > MAX_AGENTS_ABOVE:
-            raise Refused(f"{MAX_AGENTS_ABOVE} agents have asked each other for this already: it is a circle")
-        await self._service.ask(caller, context.get_user_input(), id=run, continues=continues, agents_above=above)
+            raise Refused(
+                f"{MAX_AGENTS_ABOVE} agents have asked each other for this already: it is a circle"
+            )
+        await self._service.ask(
+            caller, context.get_user_input(), id=run, continues=continues, agents_above=above
+        )
 
     async def _follow(self, updater: TaskUpdater, caller: Caller, run: str) -> None:
         shown = ""
@@ -169,22 +197,32 @@ class RunExecutor(AgentExecutor):
                 await tell(0.0, str(away))
                 await asyncio.sleep(AWAY_SECONDS)
         for artifact in await _artifacts(self._service, caller, state):
-            await updater.add_artifact(list(artifact.parts), artifact_id=artifact.artifact_id, name=artifact.name)
-        await updater.update_status(_STATES[state.status], _said(updater, _sentence(state)), metadata=_used(state))
+            await updater.add_artifact(
+                list(artifact.parts), artifact_id=artifact.artifact_id, name=artifact.name
+            )
+        await updater.update_status(
+            _STATES[state.status], _said(updater, _sentence(state)), metadata=_used(state)
+        )
 
 
 class _Handler(DefaultRequestHandler):
-    """Answers requests as the SDK does. But it cancels a task by its run, which may be followed by nobody here."""
+    """Answers requests as the SDK does. But it cancels a task by its run, which may be
+    followed by nobody here.
+    """
 
     def __init__(self, service: RunService, callers: _Callers, card: AgentCard) -> None:
         self._tasks = RunTasks(service, callers)
         executor = RunExecutor(service, callers, self._tasks)
-        super().__init__(executor, self._tasks, card, interrupted_task_timeout=MAX_SERVE_IDLE_SECONDS)
+        super().__init__(
+            executor, self._tasks, card, interrupted_task_timeout=MAX_SERVE_IDLE_SECONDS
+        )
         self._service = service
         self._callers = callers
 
     async def on_cancel_task(self, params: CancelTaskRequest, context: ServerCallContext) -> Task:
-        """Cancel the run, and return the task as canceled: the run lets writes in flight end, and is over then."""
+        """Cancel the run, and return the task as canceled: the run lets writes in flight
+        end, and is over then.
+        """
         found = await self._tasks.get(params.id, context)
         if found is None:
             raise TaskNotFoundError
@@ -199,7 +237,9 @@ class _Handler(DefaultRequestHandler):
 
 
 class RunTasks(TaskStore):
-    """The tasks of this server. One that nobody follows now, or that it has not in memory, is as its run stands."""
+    """The tasks of this server. One that nobody follows now, or that it has not in
+    memory, is as its run stands.
+    """
 
     def __init__(self, service: RunService, callers: _Callers) -> None:
         self._service = service
@@ -209,11 +249,15 @@ class RunTasks(TaskStore):
         self._expected: dict[str, None] = {}
 
     def expect(self, task_id: str) -> None:
-        """Know that a task begins: until it is saved there is none, although its run may be there by then."""
+        """Know that a task begins: until it is saved there is none, although its
+        run may be there by then.
+        """
         self._expected[task_id] = None
 
     async def save(self, task: Task, context: ServerCallContext) -> None:
-        """Keep a task in memory, and let the one go that was saved longest ago if there are too many."""
+        """Keep a task in memory, and let the one go that was saved longest ago
+        if there are too many.
+        """
         await self._known.save(task, context)
         self._expected.pop(task.id, None)
         self._saved.pop(task.id, None)
@@ -252,7 +296,9 @@ class RunTasks(TaskStore):
 
 
 def _agents_above(message: Message) -> int:
-    """Return how many agents have asked each other before this message, as far as they pass that on."""
+    """Return how many agents have asked each other before this message, as
+    far as they pass that on.
+    """
     if "sennit" not in message.metadata.fields:
         return 0
     told = message.metadata.fields["sennit"].struct_value.fields["agents_above"].number_value
@@ -266,8 +312,8 @@ async def _tell_nobody(_: float, __: str) -> None:
 
 
 async def _artifacts(service: RunService, caller: Caller, state: RunState) -> list[Any]:
-    """Return the answer of a run that has one. Where it is too long, or cannot be read now, it is the beginning, and a
-    warning says so.
+    """Return the answer of a run that has one. Where it is too long, or cannot be read now, it is
+    the beginning, and a warning says so.
     """
     if state.answer is None:
         return []
@@ -284,7 +330,9 @@ def _task(run: str, context_id: str, status: TaskState, state: RunState | None =
     task = Task(id=run, context_id=context_id, status=TaskStatus(state=status))
     if state is not None:
         text = Part(text=_sentence(state))
-        message = Message(role=Role.ROLE_AGENT, message_id=f"{run}-{state.status}", parts=[text], task_id=run)
+        message = Message(
+            role=Role.ROLE_AGENT, message_id=f"{run}-{state.status}", parts=[text], task_id=run
+        )
         task.status.message.CopyFrom(message)
         task.metadata.update(_used(state))
     return task
@@ -298,7 +346,11 @@ def _sentence(state: RunState) -> str:
     """Return how a run stands, as the agent that waits for it reads it."""
     lines = [state.problem or f"{state.status} after {state.progress}"]
     for question in state.questions:
-        lines += [f"{question.node}: {question.question}", question.shown, f"command: {question.command}"]
+        lines += [
+            f"{question.node}: {question.question}",
+            question.shown,
+            f"command: {question.command}",
+        ]
     if state.questions:
         if state.ui:
             lines.append(f"page: {state.ui}")

@@ -1,4 +1,6 @@
-"""The servers over HTTP, of the Model Context Protocol and of A2A: where they listen, and whom they serve."""
+"""The servers over HTTP, of the Model Context Protocol and of A2A: where they
+listen, and whom they serve.
+"""
 
 import ipaddress
 import socket
@@ -62,14 +64,18 @@ class Listen:
         return f"http://{host}:{place.getsockname()[1]}{path}"
 
     def security(self) -> TransportSecuritySettings:
-        """Return which hosts a request may name, and which origins: none but these, so that no web page gets here, not
-        even one whose own name leads to this address. Raises Refused if no client could name it.
+        """Return which hosts a request may name, and which origins: none but these, so that no
+        web page gets here, not even one whose own name leads to this address. Raises Refused if
+        no client could name it.
         """
         names = list(self.names)
         if self.is_loopback:
             names += _LOOPBACK
         elif not names:
-            raise Refused(f"--http {self.host}:{self.port}: name the host that clients call it by: --name HOST")
+            raise Refused(
+                f"--http {self.host}:{self.port}: name the host that clients call it by: --name "
+                "HOST"
+            )
         hosts = names + [f"{name}:*" for name in names]
         origins: list[str] = []
         for host in hosts:
@@ -80,8 +86,9 @@ class Listen:
 class _Bounded:
     """An ASGI application that serves so many requests at once, and answers others with 503.
 
-    The bound of uvicorn counts connections that ask for nothing: whoever opens enough of them would keep all others
-    out. A request without a token ends at once, so that it takes no place from those that have one.
+    The bound of uvicorn counts connections that ask for nothing: whoever opens enough of them
+    would keep all others out. A request without a token ends at once, so that it takes no place
+    from those that have one.
     """
 
     def __init__(self, app: _App) -> None:
@@ -93,9 +100,15 @@ class _Bounded:
             await self._app(scope, receive, send)
             return
         if self._requests == MAX_SERVE_REQUESTS:
-            headers = [(b"content-type", b"text/plain"), (b"retry-after", b"5"), (b"connection", b"close")]
+            headers = [
+                (b"content-type", b"text/plain"),
+                (b"retry-after", b"5"),
+                (b"connection", b"close"),
+            ]
             await send({"type": "http.response.start", "status": 503, "headers": headers})
-            await send({"type": "http.response.body", "body": b"too many requests at once; come later"})
+            await send(
+                {"type": "http.response.body", "body": b"too many requests at once; come later"}
+            )
             return
         self._requests += 1
         try:
@@ -107,7 +120,8 @@ class _Bounded:
 async def serve_http(server: MCPServer[Any], listen: Listen, ready: Callable[[str], None]) -> None:
     """Serve until the process is told to end; `ready` gets the URL once it listens. Raises Refused.
 
-    More requests or sessions at once than it has room for are answered with 503, larger requests with 413.
+    More requests or sessions at once than it has room for are answered with 503,
+    larger requests with 413.
     """
     app = server.streamable_http_app(
         streamable_http_path=PATH,
@@ -129,10 +143,13 @@ async def serve_a2a(
     tokens: TokenVerifier | None,
     ready: Callable[[str], None],
 ) -> None:
-    """Serve the application of an agent, which is told its URL, as `serve_http` does: to the same clients alone."""
+    """Serve the application of an agent, which is told its URL, as `serve_http` does: to
+    the same clients alone.
+    """
     with _listening(listen) as place:
         url = listen.url(place, path)
-        named = f"https://{listen.names[0]}{path}" if listen.names else url  # behind a proxy that ends TLS
+        # Behind a proxy that ends TLS.
+        named = f"https://{listen.names[0]}{path}" if listen.names else url
         app: _App = RequestBodyLimitMiddleware(application(named), MAX_SERVE_BODY_BYTES)
         if tokens is not None:
             app = RequireAuthMiddleware(app, required_scopes=[])
@@ -151,7 +168,9 @@ class _Admitting:
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         refusal = None
         if scope["type"] == "http":
-            refusal = await self._security.validate_request(Request(scope, receive), scope["method"] == "POST")
+            refusal = await self._security.validate_request(
+                Request(scope, receive), scope["method"] == "POST"
+            )
         await (refusal or self._app)(scope, receive, send)
 
 
@@ -169,6 +188,8 @@ async def _serve(app: _App, place: socket.socket) -> None:
 def _listening(listen: Listen) -> socket.socket:
     family = socket.AF_INET6 if ":" in listen.host else socket.AF_INET
     try:
-        return socket.create_server((listen.host, listen.port), family=family, backlog=MAX_SERVE_REQUESTS)
+        return socket.create_server(
+            (listen.host, listen.port), family=family, backlog=MAX_SERVE_REQUESTS
+        )
     except OSError as error:
         raise Refused(f"--http {listen.host}:{listen.port}: {error.strerror or error}") from None

@@ -1,4 +1,6 @@
-"""Sennit as a server of the Model Context Protocol: the tools, prompts and resources that its clients see."""
+"""Sennit as a server of the Model Context Protocol: the tools, prompts and
+resources that its clients see.
+"""
 
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -7,7 +9,14 @@ from typing import Annotated, Any, Final
 
 from mcp.server.auth.middleware.auth_context import get_access_token
 from mcp.server.auth.settings import AuthSettings
-from mcp.server.mcpserver import AcceptedElicitation, Context, Elicit, ElicitationResult, MCPServer, Resolve
+from mcp.server.mcpserver import (
+    AcceptedElicitation,
+    Context,
+    Elicit,
+    ElicitationResult,
+    MCPServer,
+    Resolve,
+)
 from mcp.server.mcpserver.exceptions import ResourceError, ToolError
 from mcp_types import ToolAnnotations
 from pydantic import BaseModel, Field
@@ -27,22 +36,38 @@ Sennit runs agents and plans durably: a run goes on whatever becomes of you or o
 return at once with the id of a run. Then call `status` until its status is done, partial, failed or cancelled; it waits
 for up to a minute. A run that is blocked, or has `questions`, waits for a person. You cannot answer for them: show the
 person each question with its command and the link, and call `status` again when they have answered.
-"""
+"""  # noqa: E501
 _READS: Final = ToolAnnotations(read_only_hint=True, open_world_hint=False)
-_STARTS: Final = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=False)
+_STARTS: Final = ToolAnnotations(
+    read_only_hint=False, destructive_hint=False, idempotent_hint=False
+)
 _CANCELS: Final = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=True)
 _NO_ISSUER: Final = "https://tokens.invalid"
-"""The SDK wants the address of a server that issues tokens. There is none, and clients are not told of one."""
+"""The SDK wants the address of a server that issues tokens. There is none, and
+clients are not told of one.
+"""
 
 RunId = Annotated[str, Field(description="the id of a run of yours")]
-NodeId = Annotated[str, Field(description="a node's id, map[17] for one item, sub.n1 in a sub-agent")]
-NewId = Annotated[str, Field(description="an id of your choice: with it at most one run is started, also if you retry")]
-Plan = Annotated[
-    dict[str, Any] | str | None, Field(description="a plan, as an object or as YAML; either this or `program`")
+NodeId = Annotated[
+    str, Field(description="a node's id, map[17] for one item, sub.n1 in a sub-agent")
 ]
-Program = Annotated[str, Field(description="a program: a script in Python with `async def main(...)`")]
+NewId = Annotated[
+    str,
+    Field(
+        description="an id of your choice: with it at most one run is started, also if you retry"
+    ),
+]
+Plan = Annotated[
+    dict[str, Any] | str | None,
+    Field(description="a plan, as an object or as YAML; either this or `program`"),
+]
+Program = Annotated[
+    str, Field(description="a program: a script in Python with `async def main(...)`")
+]
 Goal = Annotated[str, Field(description="what it shall reach")]
-Wait = Annotated[int, Field(ge=0, le=MAX_REPLY_WAIT_SECONDS, description="how many seconds to wait for the run")]
+Wait = Annotated[
+    int, Field(ge=0, le=MAX_REPLY_WAIT_SECONDS, description="how many seconds to wait for the run")
+]
 
 
 class Reply(BaseModel):
@@ -52,10 +77,15 @@ class Reply(BaseModel):
 
 
 def mcp_server(
-    service: RunService, user: str, *, tokens: Tokens | None = None, trusts_elicitation: bool = False
+    service: RunService,
+    user: str,
+    *,
+    tokens: Tokens | None = None,
+    trusts_elicitation: bool = False,
 ) -> MCPServer[Any]:
-    """Return a server with all tools, prompts and resources. Without `tokens` everybody who reaches it is `user`. With
-    `trusts_elicitation` the answer to an elicitation counts as the word of a person.
+    """Return a server with all tools, prompts and resources. Without `tokens` everybody
+    who reaches it is `user`. With `trusts_elicitation` the answer to an elicitation counts
+    as the word of a person.
     """
     auth = None
     if tokens is not None:
@@ -74,7 +104,12 @@ def mcp_server(
     server.add_tool(tools.run_plan, annotations=_STARTS)
     server.add_tool(tools.check_plan, annotations=_READS)
     if trusts_elicitation:
-        server.add_tool(_asking_status(tools), name="status", description=tools.status.__doc__, annotations=_STARTS)
+        server.add_tool(
+            _asking_status(tools),
+            name="status",
+            description=tools.status.__doc__,
+            annotations=_STARTS,
+        )
     else:
         server.add_tool(tools.status, annotations=_READS)
     server.add_tool(tools.output, annotations=_READS)
@@ -87,13 +122,13 @@ def mcp_server(
     about = "How to write a program for a goal, with all that it can call"
     server.prompt("write_program", description=about)(tools.write_program)
     about = "The report of a run as JSON: how it stands, its nodes, its answer, what it has used"
-    server.resource("sennit://runs/{run}/report", name="report", description=about, mime_type="application/json")(
-        tools.report
-    )
+    server.resource(
+        "sennit://runs/{run}/report", name="report", description=about, mime_type="application/json"
+    )(tools.report)
     about = "The answer of a run that is over, as text"
-    server.resource("sennit://runs/{run}/answer", name="answer", description=about, mime_type="text/plain")(
-        tools.answer
-    )
+    server.resource(
+        "sennit://runs/{run}/answer", name="answer", description=about, mime_type="text/plain"
+    )(tools.answer)
     return server
 
 
@@ -105,7 +140,9 @@ class _Tools:
         self._user = user
 
     def caller(self) -> Caller:
-        """Return for whom this request is made: whose token it has, or the person who runs the server."""
+        """Return for whom this request is made: whose token it has, or the
+        person who runs the server.
+        """
         token = get_access_token()
         if token is None:
             return Caller(self._user)
@@ -115,10 +152,12 @@ class _Tools:
         self,
         goal: Annotated[str, Field(description="the question or the task")],
         id: NewId = "",  # noqa: A002
-        continues: Annotated[str, Field(description="the id of a run whose conversation goes on")] = "",
+        continues: Annotated[
+            str, Field(description="the id of a run whose conversation goes on")
+        ] = "",
     ) -> RunState:
-        """Start a run for a goal: a model plans it as a graph of look-ups, tools and sub-agents that run side by side.
-        Returns at once; `status` says how it gets on.
+        """Start a run for a goal: a model plans it as a graph of look-ups, tools and sub-agents
+        that run side by side. Returns at once; `status` says how it gets on.
         """
         with _failures():
             return await self.service.ask(self.caller(), goal, id=id, continues=continues)
@@ -127,12 +166,16 @@ class _Tools:
         self,
         plan: Plan = None,
         program: Program = "",
-        inputs: Annotated[dict[str, Any] | None, Field(description="the inputs that the plan declares")] = None,
+        inputs: Annotated[
+            dict[str, Any] | None, Field(description="the inputs that the plan declares")
+        ] = None,
         id: NewId = "",  # noqa: A002
-        title: Annotated[str, Field(description="a name for the run, if the plan has no goal")] = "",
+        title: Annotated[
+            str, Field(description="a name for the run, if the plan has no goal")
+        ] = "",
     ) -> RunState:
-        """Start a run of a plan or a program of yours. It is checked first, and nothing starts if anything is wrong.
-        Returns at once; `status` says how it gets on.
+        """Start a run of a plan or a program of yours. It is checked first, and nothing starts if
+        anything is wrong. Returns at once; `status` says how it gets on.
         """
         with _failures():
             return await self.service.run_plan(
@@ -140,33 +183,42 @@ class _Tools:
             )
 
     async def check_plan(self, plan: Plan = None, program: Program = "") -> PlanCheck:
-        """Say everything that is wrong with a plan or a program, with its place, and start nothing."""
+        """Say everything that is wrong with a plan or a program, with its
+        place, and start nothing.
+        """
         with _failures():
             return await self.service.check(plan=plan, program=program)
 
     async def status(
         self, run: RunId, context: Context[Any, Any], wait_seconds: Wait = MAX_REPLY_WAIT_SECONDS
     ) -> RunState:
-        """Say how a run stands. Waits for up to a minute, until the run is over, blocked or asks something new. What it
-        asks is for the person: show them the question, its command and the link. You cannot answer it.
+        """Say how a run stands. Waits for up to a minute, until the run is over, blocked or asks
+        something new. What it asks is for the person: show them the question, its command and the
+        link. You cannot answer it.
         """
         with _failures():
-            return await self.service.status(self.caller(), run, wait_seconds, _progress_of(context))
+            return await self.service.status(
+                self.caller(), run, wait_seconds, _progress_of(context)
+            )
 
     async def output(
         self,
         run: RunId,
         node: NodeId = "",
         path: Annotated[str, Field(description="only what is there, such as items[0].title")] = "",
-        offset: Annotated[int, Field(ge=0, description="where in the text to begin: `next_offset` of a part")] = 0,
+        offset: Annotated[
+            int, Field(ge=0, description="where in the text to begin: `next_offset` of a part")
+        ] = 0,
     ) -> OutputPart:
-        """Read the answer of a run that is over, or the output of one of its nodes that has ended, as text."""
+        """Read the answer of a run that is over, or the output of one of its nodes
+        that has ended, as text.
+        """
         with _failures():
             return await self.service.output(self.caller(), run, node, path, offset)
 
     async def retry(self, run: RunId, node: NodeId = "") -> Done:
-        """Run a failed node again, or without a node what blocks the run. A write that was made, or may have been, is
-        never repeated this way.
+        """Run a failed node again, or without a node what blocks the run. A write that was made, or
+        may have been, is never repeated this way.
         """
         with _failures():
             return await self.service.retry(self.caller(), run, node)
@@ -203,8 +255,9 @@ class _Tools:
 
 
 def _asking_status(tools: _Tools) -> Callable[..., Awaitable[RunState]]:
-    """Return the tool `status` of a server whose elicitations reach a person: it asks what a blocked run waits for, and
-    takes what they type as a terminal does. The digest of a write that was shown goes with the approval.
+    """Return the tool `status` of a server whose elicitations reach a person: it asks what a
+    blocked run waits for, and takes what they type as a terminal does. The digest of a write that
+    was shown goes with the approval.
     """
     service = tools.service
 
@@ -240,13 +293,16 @@ def _can_ask(context: Context[Any, Any]) -> bool:
     capabilities = context.client_capabilities
     if capabilities is None or capabilities.elicitation is None:
         return False
-    # A client that names no way at all shows forms: the first version of the protocol had no other way.
+    # A client that names no way at all shows forms: the first version of the
+    # protocol had no other way.
     elicitation = capabilities.elicitation
     return elicitation.form is not None or elicitation.url is None
 
 
 def _question_text(item: BlockedOn) -> str:
-    """Return a question as a person reads it: what is asked, what it is about, and the prompt of a terminal."""
+    """Return a question as a person reads it: what is asked, what it is about, and
+    the prompt of a terminal.
+    """
     lines = [clean(item.question or item.why)]
     lines += [f"| {line}" for line in clean(item.shown).splitlines()]
     lines.append(question(item).strip())
@@ -270,7 +326,9 @@ def _progress_of(context: Context[Any, Any]) -> Callable[[float, str], Awaitable
 
 @contextmanager
 def _failures(kind: type[ToolError] | type[ResourceError] = ToolError) -> Iterator[None]:
-    """Raise what the client of Sennit refuses as an error that the SDK passes on with its sentence."""
+    """Raise what the client of Sennit refuses as an error that the SDK
+    passes on with its sentence.
+    """
     try:
         yield
     except SennitError as error:

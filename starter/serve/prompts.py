@@ -33,7 +33,7 @@ the item of a map, `$$` a dollar sign. Nodes that do not refer to each other run
 `write` waits for a person's approval.
 
 {tools}
-"""
+"""  # noqa: E501
 _PROGRAM = """\
 Write a Sennit program that reaches this goal. Give it to the tool `check_plan` as `program`, mend what that finds, and
 start it with `run_plan`.
@@ -51,12 +51,12 @@ What a program can call:
 ```python
 {stubs}
 ```
-"""
+"""  # noqa: E501
 
 
 _UNKNOWN = """\
 The tools are those of this server's workers, which are not known here: ask the person which there are. A run whose plan
-names another one is refused, and says so."""
+names another one is refused, and says so."""  # noqa: E501
 
 
 def plan_prompt(goal: str, catalogue: Catalogue | None) -> str:
@@ -68,7 +68,9 @@ def plan_prompt(goal: str, catalogue: Catalogue | None) -> str:
 
 
 def program_prompt(goal: str, catalogue: Catalogue | None) -> str:
-    """Return how to write a program for a goal, with all that it can call, as far as that is known."""
+    """Return how to write a program for a goal, with all that it can call,
+    as far as that is known.
+    """
     stubs = stubs_of(catalogue.tools if catalogue is not None else ()).rstrip()
     prompt = _PROGRAM.format(goal=goal, stubs=stubs)
     return prompt if catalogue is not None else f"{prompt}\n{_UNKNOWN}\n"

@@ -1,4 +1,6 @@
-"""What an agent is told about runs: short, because a model reads all of it, and with the commands for its person."""
+"""What an agent is told about runs: short, because a model reads all of it, and with the
+commands for its person.
+"""
 
 import json
 from collections.abc import Sequence
@@ -16,19 +18,27 @@ from sennit.workflows.plan.language.references import as_text
 
 
 class Question(BaseModel):
-    """What a run waits for. No tool answers it: that is for a person, by `command`, or in the web UI."""
+    """What a run waits for. No tool answers it: that is for a person, by
+    `command`, or in the web UI.
+    """
 
     node: str
     why: str
     question: str
-    shown: str = Field(default="", description="what the person decides about, such as the values of a write")
-    command: str = Field(description="the command by which the person decides; show it to them, do not run it")
+    shown: str = Field(
+        default="", description="what the person decides about, such as the values of a write"
+    )
+    command: str = Field(
+        description="the command by which the person decides; show it to them, do not run it"
+    )
 
     @classmethod
     def of(cls, item: BlockedOn, flags: str) -> Self:
         """Return a question; `flags` is what its command needs to reach the server."""
         command = f"{item.command}{flags}"
-        return cls(node=item.node, why=item.why, question=item.question, shown=item.shown, command=command)
+        return cls(
+            node=item.node, why=item.why, question=item.question, shown=item.shown, command=command
+        )
 
 
 class FailedNode(BaseModel):
@@ -39,19 +49,34 @@ class FailedNode(BaseModel):
 
 
 class RunState(BaseModel):
-    """How a run stands. `answer` is there once it is over; of a long one the beginning of its text."""
+    """How a run stands. `answer` is there once it is over; of a long one the
+    beginning of its text.
+    """
 
     run: str = Field(description="the run's id, which the other tools take")
     status: RunStatus = Field(
-        description="running and blocked go on; blocked waits for a person. done, partial, failed, cancelled are over"
+        description=(
+            "running and blocked go on; blocked waits for a person. done, partial, failed, "
+            "cancelled are over"
+        )
     )
     progress: str = Field(default="", description="how many nodes have ended")
-    questions: list[Question] = Field(default=[], description="for the person, each with the command that answers it")
+    questions: list[Question] = Field(
+        default=[], description="for the person, each with the command that answers it"
+    )
     answer: JsonValue = None
-    answer_is_cut: bool = Field(default=False, description="whether `output` has more of the answer")
-    evidence: list[Evidence] = Field(default=[], description="the sources of marks [n] in the answer")
-    problem: str = Field(default="", description="why there is no answer, or why nobody can say more now")
-    failed: list[FailedNode] = Field(default=[], description="nodes that have failed; `retry` runs one again")
+    answer_is_cut: bool = Field(
+        default=False, description="whether `output` has more of the answer"
+    )
+    evidence: list[Evidence] = Field(
+        default=[], description="the sources of marks [n] in the answer"
+    )
+    problem: str = Field(
+        default="", description="why there is no answer, or why nobody can say more now"
+    )
+    failed: list[FailedNode] = Field(
+        default=[], description="nodes that have failed; `retry` runs one again"
+    )
     warnings: list[str] = []
     model_calls: int = 0
     tokens: int = 0
@@ -60,7 +85,9 @@ class RunState(BaseModel):
 
     @classmethod
     def of(cls, report: RunReport, flags: str) -> Self:
-        """Return the state that a report tells of; `flags` is what commands need to reach the server."""
+        """Return the state that a report tells of; `flags` is what commands
+        need to reach the server.
+        """
         failed = [node for node in report.nodes if node.status == "failed"]
         progress = ""
         if report.counts:
@@ -75,7 +102,10 @@ class RunState(BaseModel):
             answer_is_cut=is_cut,
             evidence=list(report.evidence),
             problem=report.problem or "",
-            failed=[FailedNode(node=node.id, error=node.error or "") for node in failed[:MAX_REPLY_NODES]],
+            failed=[
+                FailedNode(node=node.id, error=node.error or "")
+                for node in failed[:MAX_REPLY_NODES]
+            ],
             warnings=list(report.warnings),
             model_calls=report.usage.calls,
             tokens=report.usage.input_tokens + report.usage.output_tokens,
@@ -97,8 +127,12 @@ class PlanCheck(BaseModel):
 
     problems: list[str]
     warnings: list[str] = []
-    nodes: int | None = Field(default=None, description="how many nodes it has; a program adds more while it runs")
-    quote: list[str] = Field(default=[], description="what a program can cost, from the least to the most")
+    nodes: int | None = Field(
+        default=None, description="how many nodes it has; a program adds more while it runs"
+    )
+    quote: list[str] = Field(
+        default=[], description="what a program can cost, from the least to the most"
+    )
     unchecked: str = Field(default="", description="what only the run itself checks, and why")
 
 
@@ -107,7 +141,9 @@ class OutputPart(BaseModel):
 
     text: str
     characters: int = Field(description="how long the whole text is")
-    next_offset: int | None = Field(default=None, description="where the next part begins, if there is one")
+    next_offset: int | None = Field(
+        default=None, description="where the next part begins, if there is one"
+    )
 
     @classmethod
     def of(cls, value: JsonValue, offset: int) -> Self:

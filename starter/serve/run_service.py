@@ -1,7 +1,8 @@
 """What the agents of a caller may do with runs, in whatever protocol they ask for it.
 
-An agent may start runs, look at them, retry and cancel them. It may neither approve nor answer: its caller is a model,
-and the questions of a run are for people. Each caller reaches the runs that were started for it, and no others.
+An agent may start runs, look at them, retry and cancel them. It may neither approve nor answer: its
+caller is a model, and the questions of a run are for people. Each caller reaches the runs that were
+started for it, and no others.
 """
 
 import asyncio
@@ -17,7 +18,12 @@ from sennit.starter.client.errors import InvalidRequest, NoAnswer, NotAllowed
 from sennit.starter.client.request import RunOptions, checked_goal, checked_id, checked_new_id
 from sennit.starter.client.run import Run
 from sennit.starter.dev.stack import Renew
-from sennit.starter.limits import MAX_ANSWER_CHARACTERS, MAX_CHECKS_AT_ONCE, MAX_REPLY_RUNS, MAX_SERVE_YAML_BYTES
+from sennit.starter.limits import (
+    MAX_ANSWER_CHARACTERS,
+    MAX_CHECKS_AT_ONCE,
+    MAX_REPLY_RUNS,
+    MAX_SERVE_YAML_BYTES,
+)
 from sennit.starter.plans.catalogue import Catalogue, read_catalogue
 from sennit.starter.plans.plan_check import check_plan
 from sennit.starter.plans.plan_file import BadPlan, PlanFile, plan_of, program_of
@@ -30,15 +36,21 @@ from sennit.workflows.plan.language.references import as_text
 from sennit.workflows.plan.language.text import text_bytes
 
 Connect = Callable[[Renew], Awaitable[Sennit]]
-"""Gives a connection, as the commands make one: a local stack that is away is started for a new run only."""
+"""Gives a connection, as the commands make one: a local stack that is away is
+started for a new run only.
+"""
 Tell = Callable[[float, str], Awaitable[None]]
 """Tells the agent after how many seconds of its call the run is how far."""
-_UNCHECKED: Final = "tools, models and types: the workers of this server check them when the run starts"
+_UNCHECKED: Final = (
+    "tools, models and types: the workers of this server check them when the run starts"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Whose agents ask. `tenant` is for whom their runs are queued, unless the operator has named one for all."""
+    """Whose agents ask. `tenant` is for whom their runs are queued, unless the operator
+    has named one for all.
+    """
 
     name: str
     tenant: str | None = None
@@ -48,9 +60,10 @@ class Caller:
 class Terms:
     """What the person who runs the server has settled for all callers.
 
-    `options` and `docs` are those of every run: no agent names a folder, a budget or an approval itself. `flags` is
-    what commands need to reach the same server. With `has_tools` the workers have the tools of this environment, so
-    that plans are checked against them. With `all_runs` a caller reaches the runs of others, too.
+    `options` and `docs` are those of every run: no agent names a folder, a budget or an approval
+    itself. `flags` is what commands need to reach the same server. With `has_tools` the workers
+    have the tools of this environment, so that plans are checked against them. With `all_runs` a
+    caller reaches the runs of others, too.
     """
 
     options: RunOptions
@@ -61,8 +74,8 @@ class Terms:
 
 
 class RunService:
-    """Starts runs for callers, and looks after them. All state is in the runs: a server that is started again goes on
-    with them. Every method raises SennitError with a sentence for the agent.
+    """Starts runs for callers, and looks after them. All state is in the runs: a server that is
+    started again goes on with them. Every method raises SennitError with a sentence for the agent.
     """
 
     def __init__(self, connect: Connect, terms: Terms) -> None:
@@ -79,7 +92,9 @@ class RunService:
         continues: str = "",
         agents_above: int = 0,
     ) -> RunState:
-        """Start a run for a goal. With `id` at most one is started, however often this is called."""
+        """Start a run for a goal. With `id` at most one is started,
+        however often this is called.
+        """
         what: dict[str, Any] = {"goal": checked_goal(goal)}
         if agents_above:
             what["agents_above"] = agents_above
@@ -99,13 +114,18 @@ class RunService:
         id: str = "",  # noqa: A002
         title: str = "",
     ) -> RunState:
-        """Start a run of a plan or a program, which is checked first: nothing is started if anything is wrong."""
+        """Start a run of a plan or a program, which is checked first: nothing is
+        started if anything is wrong.
+        """
         async with self._checks:
             file = await asyncio.to_thread(_file, plan, program)
             checked = await asyncio.to_thread(file.check, None)
             if self._terms.has_tools:
                 checked = (await check_plan(file, _ignore, _ignore)).plan
-        what: dict[str, Any] = {"inputs": inputs, "title": title or checked.goal or file.title or file.name}
+        what: dict[str, Any] = {
+            "inputs": inputs,
+            "title": title or checked.goal or file.title or file.name,
+        }
         if file.script:
             what["program"] = file.script
         else:
@@ -119,10 +139,16 @@ class RunService:
         if caller.tenant and options.get("tenant") is None:
             options = {**options, "tenant": caller.tenant}
         sennit = await self._connect("always")
-        run = await sennit.start(**{**options, **what}, docs=self._terms.docs, id=chosen_id or None, caller=caller.name)
-        return self._state(RunReport(id=run.id, run_id=run.run_id, status="running", ui_url=run.ui_url))
+        run = await sennit.start(
+            **{**options, **what}, docs=self._terms.docs, id=chosen_id or None, caller=caller.name
+        )
+        return self._state(
+            RunReport(id=run.id, run_id=run.run_id, status="running", ui_url=run.ui_url)
+        )
 
-    async def check(self, *, plan: str | dict[str, Any] | None = None, program: str = "") -> PlanCheck:
+    async def check(
+        self, *, plan: str | dict[str, Any] | None = None, program: str = ""
+    ) -> PlanCheck:
         """Return everything that is wrong with a plan or a program. Nothing is started."""
         try:
             async with self._checks:
@@ -140,15 +166,17 @@ class RunService:
         return PlanCheck(problems=[], warnings=warnings, nodes=len(found.plan.nodes), quote=quote)
 
     async def catalogue(self) -> Catalogue | None:
-        """Return the tools that plans may call, None if only the workers of another server know them."""
+        """Return the tools that plans may call, None if only the workers of
+        another server know them.
+        """
         if not self._terms.has_tools:
             return None
         async with self._checks:
             return await read_catalogue()
 
     async def status(self, caller: Caller, name: str, seconds: float, tell: Tell) -> RunState:
-        """Return how a run stands: at once if it is over or blocked, otherwise as soon as it is, or asks something
-        new, and at the latest after so many seconds.
+        """Return how a run stands: at once if it is over or blocked, otherwise as soon as it is, or
+        asks something new, and at the latest after so many seconds.
         """
         sennit = await self._connect("never")
         run, is_open = await self._look_up(sennit, caller, name)
@@ -161,7 +189,8 @@ class RunService:
         if view.status == "blocked":
             return self._state(report_of(view, run.ui_url))
 
-        # Somebody may answer a question meanwhile, so only what was not asked before ends the waiting.
+        # Somebody may answer a question meanwhile, so only what was not asked
+        # before ends the waiting.
         last = await _watch(run, view, seconds, tell)
         if last is None:
             return await self._ended(run)
@@ -178,14 +207,18 @@ class RunService:
         except NoAnswer as error:
             return _unknown(run, str(error))
 
-    async def output(self, caller: Caller, name: str, node: str = "", path: str = "", offset: int = 0) -> OutputPart:
+    async def output(
+        self, caller: Caller, name: str, node: str = "", path: str = "", offset: int = 0
+    ) -> OutputPart:
         """Return a part of the answer of a run, or of the output of one of its nodes."""
         sennit = await self._connect("never")
         run, _ = await self._look_up(sennit, caller, name)
         return OutputPart.of(await run.output(node, path), offset)
 
     async def answer(self, caller: Caller, name: str) -> str:
-        """Return the answer of a run as text, which is read once. Raises NotAllowed if it is too long for one reply."""
+        """Return the answer of a run as text, which is read once. Raises NotAllowed if it is
+        too long for one reply.
+        """
         sennit = await self._connect("never")
         run, _ = await self._look_up(sennit, caller, name)
         text = as_text(await run.output())
@@ -197,8 +230,8 @@ class RunService:
         return text
 
     async def retry(self, caller: Caller, name: str, node: str = "") -> Done:
-        """Run a node again, or what blocks the run. What was written, or may have been, is not written again: that is
-        for a person to say.
+        """Run a node again, or what blocks the run. What was written, or may have been, is not
+        written again: that is for a person to say.
         """
         sennit = await self._connect("code")
         run, _ = await self._look_up(sennit, caller, name)
@@ -213,7 +246,9 @@ class RunService:
         await run.cancel()
         return Done(run=run.id, message=f"{run.id} will be cancelled; `status` says when it is")
 
-    async def list(self, caller: Caller, status: RunStatus | None = None, limit: int = 20) -> RunList:
+    async def list(
+        self, caller: Caller, status: RunStatus | None = None, limit: int = 20
+    ) -> RunList:
         """Return the runs of the caller, the newest first."""
         sennit = await self._connect("never")
         runs = await sennit.runs(status=status)
@@ -235,8 +270,9 @@ class RunService:
         return next(iter(view.blocked), None)
 
     async def decide(self, name: str, item: BlockedOn, line: str, by: str) -> str:
-        """Take the line that a person has typed about a question, as one that is typed at a terminal. The history names
-        `by` as the one who has decided. Raises Refused for a line that decides nothing, or if the question has changed.
+        """Take the line that a person has typed about a question, as one that is typed at a
+        terminal. The history names `by` as the one who has decided. Raises Refused for a line that
+        decides nothing, or if the question has changed.
         """
         update, fields = decision(item, line)
         server = (await self._connect("never")).server
@@ -245,7 +281,9 @@ class RunService:
         return await run.update(update, **fields)
 
     async def _look_up(self, sennit: Sennit, caller: Caller, name: str) -> tuple[Run[Any], bool]:
-        """Return a run that the caller may reach. Raises RunNotFound for all others, as if they were not there."""
+        """Return a run that the caller may reach. Raises RunNotFound for all others, as
+        if they were not there.
+        """
         owner = None if self._terms.all_runs else caller.name
         return await sennit.look_up(checked_id(name), caller=owner)
 
@@ -257,7 +295,9 @@ class RunService:
 
 
 async def _watch(run: Run[Any], view: RunView, seconds: float, tell: Tell) -> RunView | None:
-    """Return the last view of a run that goes on after so many seconds, or asks something new; None if it is over."""
+    """Return the last view of a run that goes on after so many seconds, or asks something
+    new; None if it is over.
+    """
     began = monotonic()
     asked = view.blocked
     await tell(0.0, _progress(view))
@@ -277,12 +317,14 @@ def _progress(view: RunView) -> str:
 
 
 def _unknown(run: Run[Any], problem: str) -> RunReport:
-    return RunReport(id=run.id, run_id=run.run_id, status="running", ui_url=run.ui_url, problem=problem)
+    return RunReport(
+        id=run.id, run_id=run.run_id, status="running", ui_url=run.ui_url, problem=problem
+    )
 
 
 def _file(plan: str | dict[str, Any] | None, program: str) -> PlanFile:
-    """Return a plan or a program that an agent has written. Raises BadPlan, or InvalidRequest unless it is one of
-    them.
+    """Return a plan or a program that an agent has written. Raises BadPlan, or InvalidRequest
+    unless it is one of them.
     """
     if bool(plan) == bool(program):
         raise InvalidRequest("give either `plan` or `program`")

@@ -21,7 +21,9 @@ Colour = Literal["auto", "always", "never"]
 
 @dataclass(slots=True)
 class Terminal:
-    """The streams of a command. `flags` is what a suggested command needs to reach the same server."""
+    """The streams of a command. `flags` is what a suggested command needs to
+    reach the same server.
+    """
 
     output: Output = "text"
     colour: Colour = "auto"
@@ -34,7 +36,11 @@ class Terminal:
     @property
     def live(self) -> bool:
         """Whether progress may be redrawn in place."""
-        return self.err.isatty() and os.environ.get("TERM", "dumb") not in ("", "dumb") and not self.quiet
+        return (
+            self.err.isatty()
+            and os.environ.get("TERM", "dumb") not in ("", "dumb")
+            and not self.quiet
+        )
 
     @property
     def has_person(self) -> bool:
@@ -75,7 +81,9 @@ class Terminal:
         )
 
     def answer(self, text: str, end: str = "\n") -> None:
-        """Write a result to standard output. Raises SennitError if that fails, BrokenPipeError for a closed pipe."""
+        """Write a result to standard output. Raises SennitError if that fails,
+        BrokenPipeError for a closed pipe.
+        """
         if not text or self.output == "none":
             return
         try:

@@ -1,4 +1,6 @@
-"""A plan as a picture: text in layers for a terminal, an SVG file or a Mermaid flowchart for a page."""
+"""A plan as a picture: text in layers for a terminal, an SVG file or a
+Mermaid flowchart for a page.
+"""
 
 from rich.cells import cell_len
 
@@ -26,7 +28,9 @@ def _what(node: Node) -> str:
 
 
 def sources_of(plan: Plan) -> list[list[int]]:
-    """Return for each node the nodes it comes after; a fallback node comes after the node it replaces."""
+    """Return for each node the nodes it comes after; a fallback node comes
+    after the node it replaces.
+    """
     index = plan.places
     sources: list[list[int]] = []
     for node in plan.nodes:
@@ -61,7 +65,9 @@ def svg(plan: Plan) -> str:
 
 
 def text_picture(plan: Plan, width: int) -> str:
-    """Return the plan in layers, top to bottom; nodes of a layer can run in parallel. At most `width` columns."""
+    """Return the plan in layers, top to bottom; nodes of a layer can run in parallel.
+    At most `width` columns.
+    """
     sources = sources_of(plan)
     id_width = min(max(len(node.id) for node in plan.nodes), 20)
     lines: list[str] = []

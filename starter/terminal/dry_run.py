@@ -1,4 +1,6 @@
-"""What an edit or a fork would do, as text: writes first, each by its name, and then the other calls."""
+"""What an edit or a fork would do, as text: writes first, each by its name,
+and then the other calls.
+"""
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,11 +23,15 @@ _SAYS: dict[Fate, str] = {
 }
 """What becomes of a call, in the order in which people read of it."""
 _DAY = 86_400.0
-_REST = "the script then waits for calls whose ends are not recorded: the rest is known when it happens"
+_REST = (
+    "the script then waits for calls whose ends are not recorded: the rest is known when it happens"
+)
 
 
 def dry_run_text(report: DryRunReport) -> str:
-    """Return a dry run as a person reads it. A call that is not made any more is only named if it has written."""
+    """Return a dry run as a person reads it. A call that is not made any more is only
+    named if it has written.
+    """
     if report.problems:
         return "\n".join(["dry run: it would be refused", *report.problems])
     lines = ["dry run, nothing has been changed:"]
@@ -48,7 +54,9 @@ def dry_run_text(report: DryRunReport) -> str:
 
 
 def counts_text(report: DryRunReport) -> str:
-    """Return how many calls there are of each fate, with `yet` for those that the script may still make."""
+    """Return how many calls there are of each fate, with `yet` for those that the
+    script may still make.
+    """
     parts: list[str] = []
     for fate, words in _SAYS.items():
         count = report.counts.get(fate)

@@ -1,4 +1,6 @@
-"""The events of a run as lines of JSON on standard output, in the words of the client: see `RunEvent`."""
+"""The events of a run as lines of JSON on standard output, in the words of the
+client: see `RunEvent`.
+"""
 
 import asyncio
 from collections.abc import Coroutine
@@ -13,8 +15,9 @@ T = TypeVar("T")
 
 
 async def with_events(run: Run[Any], terminal: Terminal, following: Coroutine[Any, Any, T]) -> T:
-    """Write each event once while somebody follows the run, and then all that have happened until then; return what the
-    follower has found. Raises what that raises, or BrokenPipeError if nobody reads the lines any more.
+    """Write each event once while somebody follows the run, and then all that have happened until
+    then; return what the follower has found. Raises what that raises, or BrokenPipeError if nobody
+    reads the lines any more.
     """
     last = 0
 

@@ -47,7 +47,9 @@ def figures_text(figures: Figures) -> str:
 
 
 def many_text(figures: ManyFigures) -> str:
-    """Return the figures of many runs: half of the runs have at most the first number, nine of ten the second."""
+    """Return the figures of many runs: half of the runs have at most the first number,
+    nine of ten the second.
+    """
     lines = [_line("", "median", "90 %")]
     for field, spread in figures.spreads.items():
         median = _written(field, spread.median)

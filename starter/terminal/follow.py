@@ -1,4 +1,6 @@
-"""Follows a run to its end, or until it needs somebody: shows changes, asks questions, gives up after a time."""
+"""Follows a run to its end, or until it needs somebody: shows changes, asks questions,
+gives up after a time.
+"""
 
 import asyncio
 from contextlib import AbstractContextManager, aclosing
@@ -36,16 +38,22 @@ class Screen(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class OpenRun:
-    """A run left while it goes on. `view` is its last view, if any; `blocked` says that it needs somebody."""
+    """A run left while it goes on. `view` is its last view, if any; `blocked` says
+    that it needs somebody.
+    """
 
     view: RunView | None
     blocked: bool = False
 
 
 class Follower:
-    """Follows one run once. With `ask` it asks a person; without, it leaves a blocked run unless `wait` is set."""
+    """Follows one run once. With `ask` it asks a person; without, it leaves a blocked
+    run unless `wait` is set.
+    """
 
-    def __init__(self, run: Run[Any], screen: Screen, ask: Ask | None = None, *, wait: bool = False) -> None:
+    def __init__(
+        self, run: Run[Any], screen: Screen, ask: Ask | None = None, *, wait: bool = False
+    ) -> None:
         self._run = run
         self._screen = screen
         self._ask = ask
@@ -58,7 +66,8 @@ class Follower:
         self._apart: dict[str, bool] = {}
 
     async def follow(self, limit: float | None = None) -> RunOutcome | OpenRun:
-        """Return how the run ended, or that it was left open: after `limit` seconds, or because it is blocked.
+        """Return how the run ended, or that it was left open: after `limit` seconds, or
+        because it is blocked.
 
         Raises SennitError if the server stays away. The run goes on in any case.
         """
@@ -102,7 +111,8 @@ class Follower:
                         if not answered:
                             goes_on = self._view is not None and self._view.status == "running"
                             return OpenRun(self._view, blocked=not goes_on)
-                        self._just_answered = True  # the next view may have been taken before the update
+                        # The next view may have been taken before the update.
+                        self._just_answered = True
                     if not upcoming.done():
                         continue
                     view = upcoming.result()
@@ -118,7 +128,8 @@ class Follower:
     async def _show(self, view: RunView) -> bool:
         """Show a view and ask about what it waits for; True if the run is to be left."""
         self._view = view
-        if self._asked is not None and self._asked not in view.blocked:  # somebody else has answered
+        # Somebody else has answered.
+        if self._asked is not None and self._asked not in view.blocked:
             await self._withdraw_question()
         self._screen.show(view)
         if self._asking is not None:

@@ -1,5 +1,5 @@
-"""A run's nodes arranged for a screen: layer by layer, or by the groups of a program's calls, and folded into bands if
-there is no room for all. Pure.
+"""A run's nodes arranged for a screen: layer by layer, or by the groups of a program's calls, and
+folded into bands if there is no room for all. Pure.
 """
 
 from collections import Counter
@@ -30,7 +30,9 @@ _BAR = {
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """Neighbouring layers or groups: `first` to `last`. `nodes` are those to list, out of all `counts`."""
+    """Neighbouring layers or groups: `first` to `last`. `nodes` are those to
+    list, out of all `counts`.
+    """
 
     first: str
     last: str
@@ -53,7 +55,9 @@ class Band:
 
 
 def layers_of(nodes: Sequence[NodeView]) -> list[list[NodeView]]:
-    """Return the nodes by the longest path that leads to each, in plan order; a map's items are in its layer."""
+    """Return the nodes by the longest path that leads to each, in plan order; a map's
+    items are in its layer.
+    """
     index = {node.id: number for number, node in enumerate(nodes)}
     sources: list[list[int]] = []
     for node in nodes:
@@ -70,9 +74,11 @@ def _of(nodes: Sequence[NodeView], numbers: Sequence[int]) -> list[NodeView]:
 
 
 def _sections(nodes: Sequence[NodeView]) -> list[tuple[str, list[NodeView]]]:
-    """Return the nodes by group if a program has called any of them, else by layer; each section with its name.
+    """Return the nodes by group if a program has called any of them, else by layer; each
+    section with its name.
 
-    A node without a place belongs where the one before it does: a tool loop comes after the call that began it.
+    A node without a place belongs where the one before it does: a tool loop comes after
+    the call that began it.
     """
     groups = [group_of(node.call_site, node.kind) for node in nodes]
     if not any(groups):
@@ -97,18 +103,20 @@ def _sections(nodes: Sequence[NodeView]) -> list[tuple[str, list[NodeView]]]:
 
 
 def bands_of(nodes: Sequence[NodeView], room: int) -> list[Band]:
-    """Return the layers as bands of at most `room` lines together, if there is room for any nodes at all.
+    """Return the layers as bands of at most `room` lines together, if there is
+    room for any nodes at all.
 
-    All nodes are listed if they fit. Otherwise there is a bar for each layer or group, and neighbours in which nothing
-    fails, waits or runs may share one. Nodes that failed, then those that wait, then those that run are listed below
-    the bars as far as there is room.
+    All nodes are listed if they fit. Otherwise there is a bar for each layer or group, and
+    neighbours in which nothing fails, waits or runs may share one. Nodes that failed, then those
+    that wait, then those that run are listed below the bars as far as there is room.
     """
     bands: list[Band] = []
     for name, members in _sections(nodes):
         bands.append(_band(name, name, members))
     if len(nodes) <= room:
         return bands
-    # Too many: quiet neighbours share a band, and if that is not enough, all that find no room share the last one.
+    # Too many: quiet neighbours share a band, and if that is not enough, all that find no
+    # room share the last one.
     if len(bands) > room // 2:
         bands = _folded(bands)
     if len(bands) > room:
@@ -122,7 +130,8 @@ def bands_of(nodes: Sequence[NodeView], room: int) -> list[Band]:
     for node in urgent[: max(room - len(bands), 0)]:
         listed.add(node.id)
 
-    # In the room that is left, small bands are listed whole. A band that is listed whole needs no bar.
+    # In the room that is left, small bands are listed whole. A band that is
+    # listed whole needs no bar.
     left = room - len(bands) - len(listed)
     for band in sorted(bands, key=lambda band: len(band.nodes)):
         more = [node.id for node in band.nodes if node.id not in listed]
@@ -171,7 +180,8 @@ def _merged(bands: Sequence[Band]) -> Band:
 def bar_of(counts: Mapping[str, int], width: int) -> list[tuple[str, str]]:
     """Return a bar of `width` signs, readable without colour, as pieces of (status, signs).
 
-    █ succeeded, ✗ failed, ▒ runs, ? waits, ░ pending. Every status that any node has gets at least one sign.
+    █ succeeded, ✗ failed, ▒ runs, ? waits, ░ pending. Every status that any node has
+    gets at least one sign.
     """
     total = sum(counts.values())
     shares: dict[str, int] = {}
@@ -181,7 +191,8 @@ def bar_of(counts: Mapping[str, int], width: int) -> list[tuple[str, str]]:
     if not shares:
         return []
 
-    # What is left over goes to the largest share at once. What is too much is taken from the largest, sign by sign.
+    # What is left over goes to the largest share at once. What is too much is taken from the
+    # largest, sign by sign.
     spare = width - sum(shares.values())
     while spare:
         largest = max(shares, key=lambda status: shares[status])

@@ -70,7 +70,9 @@ class Changes:
 
 
 class Lines:
-    """Writes a sentence for each change to standard error; for items of a big map only if one fails or waits."""
+    """Writes a sentence for each change to standard error; for items of a big map only
+    if one fails or waits.
+    """
 
     def __init__(self, terminal: Terminal) -> None:
         self._terminal = terminal
@@ -84,7 +86,8 @@ class Lines:
 
     def show(self, view: RunView) -> None:
         progress = view.progress.partition(PACE)[0]
-        if progress and not progress.startswith(PACE.strip(" ·")):  # the pace alone would be a line each time
+        # The pace alone would be a line each time.
+        if progress and not progress.startswith(PACE.strip(" ·")):
             self.note(f"{view.phase}: {one_line(progress)}")
         self._show_changes(view.nodes)
 
@@ -143,7 +146,9 @@ class Lines:
 
 
 class Notices(Lines):
-    """Writes to standard error what must be read, and no progress: standard output has the run's events."""
+    """Writes to standard error what must be read, and no progress: standard
+    output has the run's events.
+    """
 
     def show(self, view: RunView) -> None:
         """Do nothing: the events tell it."""

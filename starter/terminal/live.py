@@ -50,7 +50,9 @@ _BAR = 24
 
 
 class LiveTable:
-    """Draws the run on standard error and keeps it up to date; its last state stays when it closes."""
+    """Draws the run on standard error and keeps it up to date; its last
+    state stays when it closes.
+    """
 
     def __init__(self, terminal: Terminal) -> None:
         self._terminal = terminal
@@ -63,7 +65,9 @@ class LiveTable:
         self._view: RunView | None = None
         self._note = ""
         self._texts: dict[str, str] = {}
-        """What models write just now, by node; the node that was written for last stands at the end."""
+        """What models write just now, by node; the node that was written for
+        last stands at the end.
+        """
         self._spinner = Spinner("dots")
         self._live: Live | None = None
         self._paused = False
@@ -105,7 +109,9 @@ class LiveTable:
 
     @contextmanager
     def paused(self, item: BlockedOn) -> Iterator[None]:
-        """Leave the table as it is while a question is asked below it; the next view begins a new one."""
+        """Leave the table as it is while a question is asked below it; the next
+        view begins a new one.
+        """
         self._paused = True
         self._stop()
         shown = shown_lines(item)
@@ -130,7 +136,9 @@ class LiveTable:
     def _start(self) -> None:
         """Begin a new table at the cursor: the old one would be drawn over what came after it."""
         if self._live is None and not self._paused and not self._closed:
-            self._live = Live(console=self._console, get_renderable=self._draw, refresh_per_second=8)
+            self._live = Live(
+                console=self._console, get_renderable=self._draw, refresh_per_second=8
+            )
             self._live.start()
 
     def _stop(self) -> None:
@@ -155,7 +163,8 @@ class LiveTable:
         figures = fit("· " + " · ".join(filter(None, facts)), room_of_figures)
         head = Text.assemble((status, _RUN_STYLES.get(view.status, "bold")), f" {figures}")
 
-        # The nodes get the room that is left below: a command that a person must copy may take several lines.
+        # The nodes get the room that is left below: a command that a person must copy
+        # may take several lines.
         below: list[Text] = []
         for text, style in self._waiting_lines(view, width):
             below.append(Text(text, style))
@@ -196,10 +205,13 @@ class LiveTable:
         return [Text(fit(f"{node} writes:", width), "dim"), *lines[-_TEXT_LINES:]]
 
     def _rows(self, view: RunView, width: int, room: int) -> Iterator[Text]:
-        """Yield the nodes in at most `room` lines, with bars where there is no room for all of them."""
+        """Yield the nodes in at most `room` lines, with bars where there is
+        no room for all of them.
+        """
         bands = bands_of(view.nodes, room)
 
-        # All lines share their columns, so the widest entry of each column is known first. A single band needs no name.
+        # All lines share their columns, so the widest entry of each column is known first. A
+        # single band needs no name.
         gutter = 0
         listed: list[NodeView] = []
         for band in bands:
@@ -286,7 +298,9 @@ def _tries(node: NodeView) -> str:
 
 
 def _final_view(report: RunReport, last: RunView | None) -> RunView:
-    """Return the last view: nodes as the report has them, with what only earlier views say of them."""
+    """Return the last view: nodes as the report has them, with what only
+    earlier views say of them.
+    """
     in_report = {node.id: node for node in report.nodes}
     nodes: list[NodeView] = []
     if last is not None:

@@ -1,6 +1,8 @@
-"""Questions to a person at a terminal: what a typed line means for a blocked run, and reading lines from the terminal.
+"""Questions to a person at a terminal: what a typed line means for a blocked run, and reading
+lines from the terminal.
 
-Reading never holds the event loop or a thread, so a question can be withdrawn and Ctrl-C works while it stands.
+Reading never holds the event loop or a thread, so a question can be withdrawn and Ctrl-C
+works while it stands.
 """
 
 import asyncio
@@ -25,7 +27,9 @@ _CHOICES = {
     "retry_node": {"retry": "retry_node", "skip": "skip_node", "finish": "finish"},
     "finish": {"finish": "finish"},
 }
-"""For each update that a blocked run proposes, the words that a person may type and the updates they stand for."""
+"""For each update that a blocked run proposes, the words that a person may type and the
+updates they stand for.
+"""
 
 
 def question(item: BlockedOn) -> str:
@@ -51,13 +55,17 @@ def question(item: BlockedOn) -> str:
 
 
 async def ask_line(ask: Ask, item: BlockedOn, notice: Callable[[str], None]) -> str | None:
-    """Return what a person types about a question, None if they leave. An object they type field by field, or whole."""
+    """Return what a person types about a question, None if they leave. An object they type
+    field by field, or whole.
+    """
     value = None
     if item.update == "answer":
         value = item.example.get("value")
     if not isinstance(value, dict) or not (value or item.full):
         return await ask(question(item))
-    notice(f"{one_line(item.node)} takes an object: answer field by field, or type it whole as JSON")
+    notice(
+        f"{one_line(item.node)} takes an object: answer field by field, or type it whole as JSON"
+    )
     typed: dict[str, Any] = {}
     needed = [path for path, _ in _fields(value, ())]
     for path, example in _fields(item.full or value, ()):
@@ -82,8 +90,12 @@ async def ask_line(ask: Ask, item: BlockedOn, notice: Callable[[str], None]) -> 
     return json.dumps(typed)
 
 
-async def _ask_field(ask: Ask, prompt: str, notice: Callable[[str], None], *, is_optional: bool) -> str | None:
-    """Return the line that a person types for a field, asked again while one that is needed is empty."""
+async def _ask_field(
+    ask: Ask, prompt: str, notice: Callable[[str], None], *, is_optional: bool
+) -> str | None:
+    """Return the line that a person types for a field, asked again while one
+    that is needed is empty.
+    """
     line = await ask(prompt)
     while line is not None and not line.strip() and not is_optional:
         notice("a value is needed; Ctrl-D leaves the run waiting")
@@ -92,7 +104,9 @@ async def _ask_field(ask: Ask, prompt: str, notice: Callable[[str], None], *, is
 
 
 def _fields(value: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Yield the path of each field of an object, and of the objects in it, with an example of its value."""
+    """Yield the path of each field of an object, and of the objects in it, with
+    an example of its value.
+    """
     if isinstance(value, dict) and value:
         for name, inner in value.items():
             yield from _fields(inner, (*path, name))
@@ -112,7 +126,9 @@ def one_by_one(item: BlockedOn, line: str) -> bool:
 
 
 def decision(item: BlockedOn, line: str) -> tuple[str, dict[str, Any]]:
-    """Return the update, with its fields, that a typed line stands for; raises Refused if it stands for none."""
+    """Return the update, with its fields, that a typed line stands for; raises Refused
+    if it stands for none.
+    """
     text = line.strip()
     if item.update == "answer":
         if not text:
@@ -150,7 +166,9 @@ def decision(item: BlockedOn, line: str) -> tuple[str, dict[str, Any]]:
 
 
 def value_of(text: str, example: Any = None) -> Any:
-    """Return a typed value: JSON where it is JSON, else text. It stays text if the expected `example` is text."""
+    """Return a typed value: JSON where it is JSON, else text. It stays text if the
+    expected `example` is text.
+    """
     types: frozenset[str] = frozenset()
     if isinstance(example, str):
         types = frozenset({"string"})
@@ -165,7 +183,9 @@ class Typist:
     _typed: bytearray = field(default_factory=bytearray)
 
     async def ask(self, prompt: str) -> str | None:
-        """Show `prompt` and return the next line without its end; None at the end of input (Ctrl-D)."""
+        """Show `prompt` and return the next line without its end; None at the
+        end of input (Ctrl-D).
+        """
         self.terminal.err.write(prompt)
         self.terminal.err.flush()
         descriptor = self.terminal.stdin.fileno()

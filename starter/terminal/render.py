@@ -1,4 +1,6 @@
-"""A run as text: its answer with sources, its nodes, what it waits for. Pure; all text is made safe to show."""
+"""A run as text: its answer with sources, its nodes, what it waits for. Pure; all
+text is made safe to show.
+"""
 
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
@@ -6,7 +8,12 @@ from datetime import UTC, datetime
 
 from rich.cells import cell_len
 
-from sennit.starter.limits import MAX_NODE_LINES, MAX_PROGRESS_CHARACTERS, MAX_SHOWN_LOG, MAX_SHOWN_WRITES
+from sennit.starter.limits import (
+    MAX_NODE_LINES,
+    MAX_PROGRESS_CHARACTERS,
+    MAX_SHOWN_LOG,
+    MAX_SHOWN_WRITES,
+)
 from sennit.starter.terminal.layers import bands_of, bar_of
 from sennit.starter.terminal.text import as_json, fit, padded
 from sennit.workflows.messages.result import BlockedOn, NodeLine, RunReport, UsageReport, WriteLine
@@ -52,7 +59,9 @@ def counts_text(counts: Mapping[str, int]) -> str:
 
 
 def status_text(view: RunView) -> str:
-    """Return the status of a run; of one that goes on although it asks a person something, that it does both."""
+    """Return the status of a run; of one that goes on although it asks a person
+    something, that it does both.
+    """
     if view.status == "running" and view.blocked:
         return "running, a question waits"
     return view.status
@@ -86,8 +95,8 @@ def budget_text(ledger: Mapping[str, Mapping[str, float | None]]) -> str:
 
 
 def label(node: NodeLine) -> str:
-    """Return what a node does, without its id; why it failed, was skipped or needed its fallback; its progress first
-    while it runs, or that a program took it over, or a person gave its result.
+    """Return what a node does, without its id; why it failed, was skipped or needed its fallback;
+    its progress first while it runs, or that a program took it over, or a person gave its result.
     """
     if node.status in ("failed", "handled", "succeeded", "skipped") and node.error:
         return one_line(node.error).removeprefix("Skipped: ")
@@ -130,7 +139,9 @@ def node_line(node: NodeLine, width: int, id_width: int = 8) -> str:
 
 
 def _figures_of(node: NodeLine) -> str:
-    """Return since when a node runs, and what its models have used; "" where there is nothing to say."""
+    """Return since when a node runs, and what its models have used; "" where
+    there is nothing to say.
+    """
     parts: list[str] = []
     if node.status == "running" and node.started:
         parts.append(f"since {datetime.fromtimestamp(node.started, UTC):%H:%M:%S}")
@@ -144,7 +155,9 @@ def _figures_of(node: NodeLine) -> str:
 
 
 def node_sentence(node: NodeLine, width: int) -> str:
-    """Return what has become of one node, as a sentence of at most `width` columns. What it waits for is not said."""
+    """Return what has become of one node, as a sentence of at most `width` columns. What it
+    waits for is not said.
+    """
     what = label(node)
     head = f"{one_line(node.id)} {_said_of(node, what)}"
     if node.status == "waiting" or what == node.kind:
@@ -183,7 +196,9 @@ def _said_of(node: NodeLine, what: str) -> str:
 
 
 def fit_label(text: str, width: int) -> str:
-    """Return a label in at most `width` columns; what the node does is cut before the arrow to what it needs."""
+    """Return a label in at most `width` columns; what the node does is cut before the
+    arrow to what it needs.
+    """
     what, arrow, needs = text.rpartition(" <- ")
     if not arrow:
         return fit(text, width)
@@ -210,19 +225,25 @@ def blocked_lines(item: BlockedOn, flags: str = "") -> list[str]:
 
 
 def _way(update: str) -> str:
-    """Return how a person names another update that answers a question, beside the command that is shown."""
+    """Return how a person names another update that answers a question, beside the
+    command that is shown.
+    """
     if update == "edit_plan":
         return "--edit-plan"
     return update.partition("_")[0]
 
 
 def shown_lines(item: BlockedOn) -> list[str]:
-    """Return the values that a person decides about, each line behind a mark, so that none passes for ours."""
+    """Return the values that a person decides about, each line behind a mark, so
+    that none passes for ours.
+    """
     return [f"  | {line}".rstrip() for line in clean(item.shown).splitlines()]
 
 
 def answer_text(report: RunReport, width: int | None = None) -> str:
-    """Return the answer with its sources below; JSON if the answer is not text. Wrapped only if `width` is given."""
+    """Return the answer with its sources below; JSON if the answer is not text. Wrapped
+    only if `width` is given.
+    """
     if report.answer is None:
         return ""
     answer = report.answer
@@ -249,7 +270,9 @@ def _wrapped(mark: str, text: str, width: int | None) -> list[str]:
     if width is None or cell_len(mark + text) <= width:
         return [mark + text]
     indent = " " * len(mark)
-    return textwrap.wrap(text, max(width, 40), initial_indent=mark, subsequent_indent=indent, break_on_hyphens=False)
+    return textwrap.wrap(
+        text, max(width, 40), initial_indent=mark, subsequent_indent=indent, break_on_hyphens=False
+    )
 
 
 def closing_lines(report: RunReport) -> list[str]:
@@ -276,7 +299,9 @@ def closing_lines(report: RunReport) -> list[str]:
     if len(failed) > _MOST_FAILED:
         lines.append(f"  and {len(failed) - _MOST_FAILED} more failed")
     if report.nodes_left_out:
-        lines.append(f"  {report.nodes_left_out:,} nodes are not in the report because it would be too long")
+        lines.append(
+            f"  {report.nodes_left_out:,} nodes are not in the report because it would be too long"
+        )
 
     lines += log_lines(report.log)
     for warning in report.warnings:
@@ -305,7 +330,9 @@ def write_lines(writes: Sequence[WriteLine]) -> list[str]:
 
 
 def view_text(view: RunView, width: int, flags: str = "", *, failed: bool = False) -> str:
-    """Return a run that goes on: state, goal, its nodes, or the `failed` alone, and what it waits for."""
+    """Return a run that goes on: state, goal, its nodes, or the `failed` alone,
+    and what it waits for.
+    """
     facts = [counts_text(view.counts), usage_text(view.usage)]
     figures = " · ".join(filter(None, facts))
     heads = [
@@ -332,7 +359,9 @@ def view_text(view: RunView, width: int, flags: str = "", *, failed: bool = Fals
 
 
 def report_text(report: RunReport, width: int, *, failed: bool = False) -> str:
-    """Return a run that is over: state, nodes, or the `failed` alone, what went wrong, and the answer."""
+    """Return a run that is over: state, nodes, or the `failed` alone, what went
+    wrong, and the answer.
+    """
     lines = [f"{one_line(report.id)}  {report.status}"]
     if report.quote:
         lines.append("quote  " + fit(report.quote, width - 7))
@@ -345,7 +374,9 @@ def report_text(report: RunReport, width: int, *, failed: bool = False) -> str:
 
 
 def _node_lines(nodes: Sequence[NodeLine], width: int, *, failed: bool = False) -> list[str]:
-    """Return a line for each node; of many calls of programs one for each group, and below those what needs a look."""
+    """Return a line for each node; of many calls of programs one for each group, and below
+    those what needs a look.
+    """
     maps = {node.id: node.summary for node in nodes if node.kind == "map"}
     shown: list[NodeLine] = []
     for node in nodes:
@@ -417,10 +448,14 @@ def report_of(view: RunView, ui_url: str | None) -> RunReport:
 
 
 def with_nodes(report: RunReport, view: RunView) -> RunReport:
-    """Return the report with the nodes last seen if it has none, such as that of a cancelled run."""
+    """Return the report with the nodes last seen if it has none, such as
+    that of a cancelled run.
+    """
     if report.nodes:
         return report
-    return report.model_copy(update={"nodes": _nodes_of(view), "counts": view.counts, "usage": view.usage})
+    return report.model_copy(
+        update={"nodes": _nodes_of(view), "counts": view.counts, "usage": view.usage}
+    )
 
 
 def _nodes_of(view: RunView) -> tuple[NodeLine, ...]:

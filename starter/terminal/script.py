@@ -20,7 +20,8 @@ _NUMBERS = 4
 
 
 def script_text(view: ScriptView, width: int | None = None) -> str:
-    """Return the script line by line: its number, what it has called, the time, tokens and dollars of that, the code.
+    """Return the script line by line: its number, what it has called, the time, tokens and
+    dollars of that, the code.
 
     Lines are cut at `width`, if it is given.
     """
@@ -48,7 +49,9 @@ def _width(rows: list[tuple[str, ...]], column: int) -> int:
 
 
 def _line(row: tuple[str, ...], widths: list[int]) -> str:
-    """Return a row; the second column stands to the left, numbers to the right, and empty columns are left out."""
+    """Return a row; the second column stands to the left, numbers to the right, and
+    empty columns are left out.
+    """
     parts: list[str] = []
     for column, width in enumerate(widths):
         if not width:

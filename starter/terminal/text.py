@@ -11,7 +11,9 @@ from sennit.workflows.plan.language.text import DIRECTION_MARKS, one_line
 
 
 def fit(text: str, width: int) -> str:
-    """Return `text` cleaned, on one line, and at most `width` columns wide; what is cut is marked by an ellipsis."""
+    """Return `text` cleaned, on one line, and at most `width` columns wide; what is cut is
+    marked by an ellipsis.
+    """
     line = one_line(text)
     if cell_len(line) <= width:
         return line
@@ -33,7 +35,9 @@ def padded(text: str, width: int) -> str:
 
 
 def columns(rows: Sequence[Sequence[str]], abouts: Iterable[str], width: int) -> str:
-    """Return a line a row: its cells below those of the others, and what it is about in the room that is left."""
+    """Return a line a row: its cells below those of the others, and what it is about in
+    the room that is left.
+    """
     sizes = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
     rest = max(20, width - sum(sizes) - 2 * len(sizes))
     lines: list[str] = []
@@ -48,7 +52,9 @@ def as_json(value: Any, *, indent: int | None = None) -> str:
     separators = None
     if not indent:
         separators = (",", ":")
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent, separators=separators)
+    text = json.dumps(
+        value, ensure_ascii=False, allow_nan=False, indent=indent, separators=separators
+    )
     return re.sub(rf"[\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff{DIRECTION_MARKS}]", _escape, text)
 
 

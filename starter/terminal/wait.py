@@ -1,4 +1,6 @@
-"""Waits for a run on behalf of whoever typed the command: progress, questions, the answer, the exit code."""
+"""Waits for a run on behalf of whoever typed the command: progress, questions, the
+answer, the exit code.
+"""
 
 import asyncio
 import shlex
@@ -30,8 +32,11 @@ def screen_for(terminal: Terminal) -> Screen:
     return Lines(terminal)
 
 
-async def wait_for_run(run: Run[Any], terminal: Terminal, *, wait: bool = False, limit: float | None = None) -> Exit:
-    """Show a run until it is over, blocked with nobody to ask, or `limit` seconds are gone; return the exit code.
+async def wait_for_run(
+    run: Run[Any], terminal: Terminal, *, wait: bool = False, limit: float | None = None
+) -> Exit:
+    """Show a run until it is over, blocked with nobody to ask, or `limit` seconds are
+    gone; return the exit code.
 
     However this ends, by an interrupt too, the run itself goes on.
     """

@@ -42,8 +42,8 @@ MUTANTS = (
     Mutant(
         "step: a draining run starts nodes",
         f"{SCHEDULING}/step.py",
-        "if state.draining or (state",
-        "if (state",
+        "            state.draining\n            or (state",
+        "            (state",
         ("tests/workflows/plan/scheduling/test_ready.py::test_while_a_run_drains_nothing_starts",),
     ),
     Mutant(

@@ -85,7 +85,7 @@ def test_the_processes_of_isolated_tools_start_with_what_is_there() -> None:
     importlib.import_module(*names)
 
 
-COMMAND = re.compile(r"\bpython3?\S* (?:-[A-Z]+ )*-m (\w[\w.]*)|\"-m\", \"([\w.]+)\"")
+COMMAND = re.compile(r"\bpython3?\S* (?:-[A-Z]+ )*-m (\w[\w.]*)|\"-m\",\s+\"([\w.]+)\"")
 PLACES = ("Makefile", ".ci/run", "README.md", "CONTRIBUTING.md", "docs/*.md", "deploy/**/*", "**/*.py")
 
 

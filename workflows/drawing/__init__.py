@@ -1,1 +1,3 @@
-"""Pictures of plans and runs as SVG: compact, without styles or scripts, for light and dark pages."""
+"""Pictures of plans and runs as SVG: compact, without styles or scripts,
+for light and dark pages.
+"""

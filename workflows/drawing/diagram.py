@@ -17,8 +17,8 @@ _FAINT_LINES = "fill='none' stroke='currentColor' stroke-opacity='.45'"
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """What never changes of a node: its name, what it does, the nodes to which a dotted edge leads, and the group that
-    it belongs to, if a program has called it.
+    """What never changes of a node: its name, what it does, the nodes to which a dotted edge leads,
+    and the group that it belongs to, if a program has called it.
     """
 
     name: str
@@ -29,7 +29,9 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What changes of a node: `note` stands beside the name, `share` is how much is done, `title` is its tooltip."""
+    """What changes of a node: `note` stands beside the name, `share` is how much is done,
+    `title` is its tooltip.
+    """
 
     status: str
     note: str = ""
@@ -47,7 +49,9 @@ class _Name:
 
 
 class Diagram:
-    """The part of a drawing that depends on the graph alone. Made once for each graph: it is most of the work."""
+    """The part of a drawing that depends on the graph alone. Made once for each graph:
+    it is most of the work.
+    """
 
     def __init__(self, layout: Layout, nodes: Sequence[Node], *, with_badges: bool = True) -> None:
         self.layout = layout
@@ -64,8 +68,12 @@ class Diagram:
             self._edges = edges + _grids(frame)
             self._names = _names(frame, nodes, with_badges)
 
-    def elements(self, marks: Sequence[Mark], badge_positions: BadgePositions, left: int, top: int) -> str:
-        """Return the elements of the graph, moved by `left` and `top`, and add where badges go to `badge_positions`."""
+    def elements(
+        self, marks: Sequence[Mark], badge_positions: BadgePositions, left: int, top: int
+    ) -> str:
+        """Return the elements of the graph, moved by `left` and `top`, and add where badges
+        go to `badge_positions`.
+        """
         boxes = self.frame.boxes[: len(marks)]
         by_status: dict[str, list[tuple[Mark, Box]]] = {}
         for mark, box in zip(marks, boxes, strict=True):
@@ -129,7 +137,9 @@ def _heads(tips: Sequence[tuple[int, int]], down: bool) -> str:
     if down:
         name = "d"
         outline = "-4-8h8"
-    return markers(name, "fill='currentColor' fill-opacity='.6'", f"<path d='M0 0l{outline}z'/>", tips)
+    return markers(
+        name, "fill='currentColor' fill-opacity='.6'", f"<path d='M0 0l{outline}z'/>", tips
+    )
 
 
 def _grids(frame: Frame) -> str:
@@ -164,7 +174,9 @@ def _through(lane: Box, down: bool) -> str:
 
 
 def _line(source: Box, target: Box, down: bool, *, straight: bool) -> str:
-    """Return a line from one box to the next. A curve leaves and reaches its boxes in the direction of the layers."""
+    """Return a line from one box to the next. A curve leaves and reaches its boxes in the
+    direction of the layers.
+    """
     x, y = _exit(source, down)
     end_x, end_y = _entry(target, down)
     if straight:
@@ -181,7 +193,9 @@ def _line(source: Box, target: Box, down: bool, *, straight: bool) -> str:
 
 
 def _boxes(members: Sequence[tuple[Mark, Box]], style: Style, *, animated: bool) -> str:
-    """Return the boxes of one status. A box with a title is an element of its own; all others are one path."""
+    """Return the boxes of one status. A box with a title is an element of its own;
+    all others are one path.
+    """
     untitled = ""
     titled = ""
     bars = ""
@@ -248,7 +262,9 @@ def _small(texts: Sequence[str]) -> str:
 
 
 def _layer_names(names: Sequence[_Name], down: bool) -> str:
-    """Return the names of one layer. Many names share the coordinate that they have in common, which saves bytes."""
+    """Return the names of one layer. Many names share the coordinate that they have in
+    common, which saves bytes.
+    """
     texts = ""
     if len(names) < _MIN_SHARING_NAMES:
         for name in names:

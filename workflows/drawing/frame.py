@@ -1,4 +1,6 @@
-"""A layout with sizes: the boxes of all cells, in columns from left to right or in rows from top to bottom."""
+"""A layout with sizes: the boxes of all cells, in columns from left to right or in
+rows from top to bottom.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -42,7 +44,9 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """The boxes of all cells; a lane's box is as long as its layer is deep. With `down` the layers are rows."""
+    """The boxes of all cells; a lane's box is as long as its layer is deep. With
+    `down` the layers are rows.
+    """
 
     boxes: list[Box]
     width: int
@@ -84,8 +88,8 @@ class _Grid:
 
 
 def frame_of(layout: Layout, names: Sequence[str], descriptions: Sequence[str]) -> Frame:
-    """Return the most legible frame: names are shortened and layers become rows if the page is too narrow, or for a
-    grid of nodes, which then takes the width of the page.
+    """Return the most legible frame: names are shortened and layers become rows if the page is too
+    narrow, or for a grid of nodes, which then takes the width of the page.
 
     It depends on the graph and its texts, never on what has run.
     """
@@ -112,7 +116,9 @@ def frame_of(layout: Layout, names: Sequence[str], descriptions: Sequence[str]) 
 
 
 def _alike(layout: Layout) -> list[list[int]]:
-    """Return the nodes that stand in grids: many of one layer that come after the same, and before the same."""
+    """Return the nodes that stand in grids: many of one layer that come after the
+    same, and before the same.
+    """
     above, below = neighbours(layout.links)
     alike: dict[tuple[int, tuple[int, ...], tuple[int, ...]], list[int]] = {}
     for number, layer in enumerate(layout.layers):
@@ -146,7 +152,9 @@ def _with_cells(layout: Layout, grids: Sequence[Sequence[int]]) -> Layout:
 
 
 def _placed(layout: Layout, grids: Sequence[list[int]], sizes: Sequence[int]) -> dict[int, _Grid]:
-    """Return the grids by their first cells, each as wide as the page lets it be beside the others of its layer."""
+    """Return the grids by their first cells, each as wide as the page lets it be beside
+    the others of its layer.
+    """
     layer_of: dict[int, list[int]] = {}
     for layer in layout.layers:
         layer_of |= dict.fromkeys(layer, layer)
@@ -204,7 +212,12 @@ def _deepest(layer: Sequence[int], sizes: Sequence[int]) -> int:
 
 
 def _frame(
-    layout: Layout, sizes: Sequence[int], down: bool, room: int, two_lines: bool, grids: Mapping[int, _Grid]
+    layout: Layout,
+    sizes: Sequence[int],
+    down: bool,
+    room: int,
+    two_lines: bool,
+    grids: Mapping[int, _Grid],
 ) -> Frame:
     height = 50 if two_lines else 30
     between, gap = _GAPS[down]
@@ -248,8 +261,12 @@ def _frame(
     return Frame(boxes, right, bottom, down, room, two_lines, layout, ends, grid_boxes)
 
 
-def _extents(layout: Layout, sizes: Sequence[int], down: bool, height: int, grids: Mapping[int, _Grid]) -> list[float]:
-    """Return how much room each cell takes across its layer: a node its box, a lane a line, a grid all of its nodes."""
+def _extents(
+    layout: Layout, sizes: Sequence[int], down: bool, height: int, grids: Mapping[int, _Grid]
+) -> list[float]:
+    """Return how much room each cell takes across its layer: a node its box, a lane a line, a
+    grid all of its nodes.
+    """
     last_cell = layout.count - 1
     for layer in layout.layers:
         last_cell = max(last_cell, max(layer, default=-1))

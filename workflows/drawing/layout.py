@@ -1,8 +1,9 @@
-"""Where the nodes of a graph stand in a picture: in layers, in order, with lanes for edges that skip layers.
+"""Where the nodes of a graph stand in a picture: in layers, in order, with lanes for
+edges that skip layers.
 
-A node's layer is the longest path to it. The order inside a layer comes from barycentre sweeps (Sugiyama, Tagawa and
-Toda 1981), the positions from isotonic regression. Everything depends on the graph alone, never on what has run, so
-that a picture stands still while its nodes change.
+A node's layer is the longest path to it. The order inside a layer comes from barycentre sweeps
+(Sugiyama, Tagawa and Toda 1981), the positions from isotonic regression. Everything depends on the
+graph alone, never on what has run, so that a picture stands still while its nodes change.
 """
 
 from collections import deque
@@ -21,10 +22,11 @@ MAX_LINKS = 240
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A graph in layers. Cells below `count` are nodes; the others are lanes, where long edges cross a layer.
+    """A graph in layers. Cells below `count` are nodes; the others are lanes, where
+    long edges cross a layer.
 
-    `links` lead from cells to cells of the next layer. A graph too big to draw node by node has neither lanes nor
-    links, and its layers are in plan order.
+    `links` lead from cells to cells of the next layer. A graph too big to draw node by node has
+    neither lanes nor links, and its layers are in plan order.
     """
 
     count: int
@@ -39,11 +41,13 @@ class Layout:
         return bool(self.links) or len(self.layers) <= 1
 
 
-def flow_of(graph: Graph, sessions: Mapping[int, Session] = MappingProxyType({})) -> tuple[list[int], list[list[int]]]:
+def flow_of(
+    graph: Graph, sessions: Mapping[int, Session] = MappingProxyType({})
+) -> tuple[list[int], list[list[int]]]:
     """Return the nodes to draw, and for each the places in that list of the nodes it comes after.
 
-    A fallback node comes after the node it replaces. What a script has called comes after the calls of whose ends the
-    script was told then, and what waits for a program after its last calls.
+    A fallback node comes after the node it replaces. What a script has called comes after the calls
+    of whose ends the script was told then, and what waits for a program after its last calls.
     """
     shown = list(range(len(graph.specs)))
     told: dict[tuple[int, int], list[int]] = {}
@@ -72,7 +76,9 @@ def flow_of(graph: Graph, sessions: Mapping[int, Session] = MappingProxyType({})
 
 
 def _ends(graph: Graph, sessions: Mapping[int, Session], node: int) -> list[int]:
-    """Return the nodes by which a node ends: the last calls of a program, the node itself of any other."""
+    """Return the nodes by which a node ends: the last calls of a program, the
+    node itself of any other.
+    """
     session = sessions.get(node)
     if session is None or not session.waits:
         return [node]
@@ -80,8 +86,8 @@ def _ends(graph: Graph, sessions: Mapping[int, Session], node: int) -> list[int]
 
 
 def _told(graph: Graph, session: Session, number: int) -> list[int]:
-    """Return the calls of whose ends a script was told as an advance began: of a model that has called tools, its last
-    turn.
+    """Return the calls of whose ends a script was told as an advance began: of a model that has
+    called tools, its last turn.
     """
     return [_last(graph, call) for call in session.told_at_begin(number)]
 
@@ -94,7 +100,9 @@ def _last(graph: Graph, node: int) -> int:
 
 
 def levels(sources: Sequence[Sequence[int]]) -> list[int]:
-    """Return each node's layer: as early as the nodes it comes after allow. Nodes of a cycle are in layer 0."""
+    """Return each node's layer: as early as the nodes it comes after allow. Nodes of
+    a cycle are in layer 0.
+    """
     level = [0] * len(sources)
     missing = list(map(len, sources))
     targets: list[list[int]] = [[] for _ in sources]
@@ -141,8 +149,11 @@ def arrange(sources: Sequence[Sequence[int]]) -> Layout:
     return Layout(count, _ordered(layers, links), links)
 
 
-def _links(sources: Sequence[Sequence[int]], level: list[int], layers: list[list[int]]) -> list[tuple[int, int]]:
-    """Return every edge as steps from layer to layer, and put the lanes it passes through into `layers`.
+def _links(
+    sources: Sequence[Sequence[int]], level: list[int], layers: list[list[int]]
+) -> list[tuple[int, int]]:
+    """Return every edge as steps from layer to layer, and put the lanes it passes
+    through into `layers`.
 
     Long edges into one node share lanes.
     """
@@ -163,8 +174,8 @@ def _links(sources: Sequence[Sequence[int]], level: list[int], layers: list[list
 
 
 def _ordered(layers: list[list[int]], links: list[tuple[int, int]]) -> list[list[int]]:
-    """Return the layers, each in the order of the mean places that its cells are linked to; plan order decides between
-    equals.
+    """Return the layers, each in the order of the mean places that its cells are linked to; plan
+    order decides between equals.
     """
     above, below = neighbours(links)
     for sweep in range(SWEEPS):
@@ -189,7 +200,9 @@ def _note_places(layer: Sequence[int], place: dict[int, int]) -> None:
     place.update(zip(layer, range(len(layer)), strict=True))
 
 
-def neighbours(links: Sequence[tuple[int, int]]) -> tuple[dict[int, list[int]], dict[int, list[int]]]:
+def neighbours(
+    links: Sequence[tuple[int, int]],
+) -> tuple[dict[int, list[int]], dict[int, list[int]]]:
     """Return for each cell those linked to it in the layer before, and in the layer after."""
     above: dict[int, list[int]] = {}
     below: dict[int, list[int]] = {}
@@ -208,8 +221,8 @@ def _mean(positions: Sequence[float], otherwise: float) -> float:
 def positions(layout: Layout, sizes: Sequence[float], gap: float) -> list[float]:
     """Return the middle of each cell across its layer, from 0 up; cells of a layer never overlap.
 
-    `sizes` are the extents of the cells, `gap` is the least distance between two of them. Each cell is pulled to the
-    mean of its neighbours, as far as the cells beside it allow.
+    `sizes` are the extents of the cells, `gap` is the least distance between two of them. Each cell
+    is pulled to the mean of its neighbours, as far as the cells beside it allow.
     """
     # All layers begin centred on a common axis.
     middle = [0.0] * len(sizes)
@@ -223,7 +236,8 @@ def positions(layout: Layout, sizes: Sequence[float], gap: float) -> list[float]
 
     above, below = neighbours(layout.links)
     for sweep in range(SWEEPS):
-        # The first sweep goes back from the last layer: each cell moves towards those of the layer just placed.
+        # The first sweep goes back from the last layer: each cell moves towards those of
+        # the layer just placed.
         near, far, order = above, below, layout.layers
         if sweep % 2 == 0:
             near, far, order = below, above, layout.layers[::-1]
@@ -245,7 +259,9 @@ def positions(layout: Layout, sizes: Sequence[float], gap: float) -> list[float]
 
 
 class _Block(NamedTuple):
-    """Neighbouring cells that are shifted together: the sum of the shifts that they prefer, and their number."""
+    """Neighbouring cells that are shifted together: the sum of the shifts that they
+    prefer, and their number.
+    """
 
     total: float
     length: int
@@ -255,14 +271,19 @@ class _Block(NamedTuple):
         return self.total / self.length
 
 
-def _separated(layer: list[int], preferred: list[float], sizes: Sequence[float], gap: float) -> list[float]:
-    """Return the positions nearest to the preferred ones, by least squares, that keep order and distance."""
+def _separated(
+    layer: list[int], preferred: list[float], sizes: Sequence[float], gap: float
+) -> list[float]:
+    """Return the positions nearest to the preferred ones, by least squares, that
+    keep order and distance.
+    """
     offsets: list[float] = []
     edge = 0.0
     for cell in layer:
         offsets.append(edge + sizes[cell] / 2)
         edge += sizes[cell] + gap
-    # Cells that would overlap form a block, which is shifted as a whole: to the mean of what its cells prefer.
+    # Cells that would overlap form a block, which is shifted as a whole: to the mean of
+    # what its cells prefer.
     blocks: list[_Block] = []
     for place, offset in zip(preferred, offsets, strict=True):
         block = _Block(place - offset, 1)

@@ -13,7 +13,9 @@ UNIT = 0.75
 _LEGEND_WIDTH = 560
 _BAR, _LINE = 8, 26
 _FAINT = ("pending", "blocked")
-_ATTRIBUTES = "font-family='monospace' fill='currentColor' stroke-linejoin='round' stroke-linecap='round'"
+_ATTRIBUTES = (
+    "font-family='monospace' fill='currentColor' stroke-linejoin='round' stroke-linecap='round'"
+)
 _STANDALONE = (
     " xmlns='http://www.w3.org/2000/svg' font-size='16' color='#1f2328'"
     "><style>@media(prefers-color-scheme:dark){svg{color:#f0f3f6}}</style"
@@ -30,8 +32,9 @@ def picture(
 ) -> str:
     """Return one `<svg>` element on one line.
 
-    `counts` are the statuses of all units of the run, for the bar and the legend. Without `whole`, and for a graph too
-    big to draw node by node, each group or layer is one row. `standalone` makes it a file that needs no page around it.
+    `counts` are the statuses of all units of the run, for the bar and the legend. Without `whole`,
+    and for a graph too big to draw node by node, each group or layer is one row. `standalone` makes
+    it a file that needs no page around it.
     """
     badge_positions: BadgePositions = {}
     frame = None
@@ -76,7 +79,9 @@ def _sheet(content: str, width: int, height: int, *, standalone: bool) -> str:
     return f"<svg {size} viewBox='0 0 {width} {height}' {attributes}>{content}</svg>"
 
 
-def _head(counts: Mapping[str, int], width: int, badge_positions: BadgePositions) -> tuple[str, int]:
+def _head(
+    counts: Mapping[str, int], width: int, badge_positions: BadgePositions
+) -> tuple[str, int]:
     """Return the bar of progress with the counts below, which are the legend, and its height."""
     shown = [status for status in STYLES if counts.get(status)]
     total = sum(counts[status] for status in shown)
@@ -87,7 +92,8 @@ def _head(counts: Mapping[str, int], width: int, badge_positions: BadgePositions
     counted = 0
     for status in shown:
         count = counts[status]
-        # The part of the bar. Its ends are rounded, so that no part begins before the one before it ends.
+        # The part of the bar. Its ends are rounded, so that no part begins before
+        # the one before it ends.
         begin = round(width * counted / total)
         counted += count
         end = round(width * counted / total)

@@ -1,5 +1,5 @@
-"""A big graph drawn in rows, with the number of nodes in each status: a row for each group of calls that a program
-makes, and for any other graph a row for one layer or several.
+"""A big graph drawn in rows, with the number of nodes in each status: a row for each group of calls
+that a program makes, and for any other graph a row for one layer or several.
 """
 
 import re
@@ -27,7 +27,9 @@ MAX_NAMED_NODES = 2
 URGENT_STATUSES = ("waiting", "failed", "running", "blocked")
 WIDTH = _LABEL_WIDTH + _LEAST_PART_WIDTH * 9
 Group = tuple[str, ...]
-"""What a call of a program belongs to, from the outermost: phases, tasks, and the call with its line."""
+"""What a call of a program belongs to, from the outermost: phases, tasks, and
+the call with its line.
+"""
 
 _TIMES = "\N{MULTIPLICATION SIGN}"
 _ANY_DEPTH = 99
@@ -35,8 +37,8 @@ _ANY_DEPTH = 99
 
 @dataclass(frozen=True, slots=True)
 class Detail:
-    """How finely calls are grouped: whether call sites keep their lines, whether names that differ in a number only
-    stand apart, and how deep groups go.
+    """How finely calls are grouped: whether call sites keep their lines, whether names that differ
+    in a number only stand apart, and how deep groups go.
     """
 
     lines: bool
@@ -60,7 +62,9 @@ _DETAILS = (
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Some nodes. `depth` counts the rows that this row belongs to; `number` is the layer's, shown in plain text."""
+    """Some nodes. `depth` counts the rows that this row belongs to; `number` is the
+    layer's, shown in plain text.
+    """
 
     name: str
     members: list[int]
@@ -79,7 +83,9 @@ class BarPart:
 
 
 def rows_of(layout: Layout, names: Sequence[str], groups: Sequence[Group]) -> list[Row]:
-    """Return at most 16 rows. Groups stand in the order in which they began, each before those inside it."""
+    """Return at most 16 rows. Groups stand in the order in which they began, each
+    before those inside it.
+    """
     if not any(groups):
         return _layer_rows(layout, names)
 
@@ -97,7 +103,8 @@ def rows_by(keys: Sequence[Group]) -> list[Row]:
     """Return the rows of nodes that all belong to a group."""
     members = _grouped(keys)
 
-    # A group begins with its first call. An outer group begins with the first of all groups inside it.
+    # A group begins with its first call. An outer group begins with the first
+    # of all groups inside it.
     first_node: dict[Group, int] = {}
     for group, nodes in members.items():
         for depth in range(1, len(group) + 1):
@@ -164,8 +171,11 @@ def _rest(rows: Sequence[Row]) -> Row:
 
 
 def _layer_rows(layout: Layout, names: Sequence[str]) -> list[Row]:
-    """Return a row for each layer, or for as many neighbouring layers as it takes to have at most 16 rows."""
-    # The layout has invented nodes where an edge passes a layer: they have no name and are not shown.
+    """Return a row for each layer, or for as many neighbouring layers as it takes
+    to have at most 16 rows.
+    """
+    # The layout has invented nodes where an edge passes a layer: they have no
+    # name and are not shown.
     layers = []
     for layer in layout.layers:
         nodes = [node for node in layer if node < layout.count]
@@ -198,7 +208,9 @@ def rows_height(rows: Sequence[Row]) -> int:
     return (len(rows) - 1) * _ROW_DISTANCE + _ROW_HEIGHT
 
 
-def draw_rows(rows: Sequence[Row], statuses: Sequence[str], top: int, badge_positions: BadgePositions) -> str:
+def draw_rows(
+    rows: Sequence[Row], statuses: Sequence[str], top: int, badge_positions: BadgePositions
+) -> str:
     """Return the rows, moved down by `top`, and add where badges go to `badge_positions`."""
     widest = max(len(row.members) for row in rows)
     texts: list[str] = []
@@ -221,7 +233,8 @@ def draw_rows(rows: Sequence[Row], statuses: Sequence[str], top: int, badge_posi
         if place and row.number:
             arrows.append((_LABEL_WIDTH // 2, y))
 
-        # The bar, a part for each status. All parts of one status are one path: the board must stay small.
+        # The bar, a part for each status. All parts of one status are one path: the
+        # board must stay small.
         row_statuses = [statuses[node] for node in row.members]
         for part in _bar(row_statuses, widest):
             outline = f"M{part.x} {y}h{part.width}v{_ROW_HEIGHT}h-{part.width}z"
@@ -252,8 +265,8 @@ def _count_text(part: BarPart) -> str:
 
 
 def row_lines(rows: Sequence[Row], names: Sequence[str], statuses: Sequence[str]) -> list[str]:
-    """Return the rows as plain text, for pages that show no pictures: the counts, and the first nodes of each that need
-    a look.
+    """Return the rows as plain text, for pages that show no pictures: the counts, and the first
+    nodes of each that need a look.
     """
     lines = []
     for row in rows:
@@ -287,8 +300,8 @@ def _named_nodes(row: Row, status: str, names: Sequence[str], statuses: Sequence
 
 
 def _bar(statuses: Sequence[str], widest: int) -> Iterator[BarPart]:
-    """Yield the parts of a row's bar from left to right. Each is wide enough for its count, and the bar of the row with
-    the most nodes takes the whole width.
+    """Yield the parts of a row's bar from left to right. Each is wide enough for its count, and the
+    bar of the row with the most nodes takes the whole width.
     """
     counts = Counter(statuses)
     bar_width = (WIDTH - _LABEL_WIDTH) * len(statuses) / widest
@@ -299,7 +312,8 @@ def _bar(statuses: Sequence[str], widest: int) -> Iterator[BarPart]:
         if count:
             width = _LEAST_PART_WIDTH + spare * count / len(statuses)
             right = left + width
-            # The edges are rounded, not the width, so that no gap between two parts is wider than another.
+            # The edges are rounded, not the width, so that no gap between two parts
+            # is wider than another.
             x = round(left)
             shown_width = round(right) - x - 6
             yield BarPart(status, x, shown_width, count)

@@ -1,7 +1,8 @@
-"""How each status looks: a colour, a kind of outline, and a badge that differs in shape, not only in colour.
+"""How each status looks: a colour, a kind of outline, and a badge that differs in
+shape, not only in colour.
 
-The colours are mid-tones with at least 3:1 contrast on white and on black, apart from each other for the colour-blind
-(after Okabe and Ito 2008).
+The colours are mid-tones with at least 3:1 contrast on white and on black, apart from each other
+for the colour-blind (after Okabe and Ito 2008).
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +16,9 @@ _DASHED = "fill-opacity='0' stroke-width='1.2' stroke-dasharray='7 5'"
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """`box` are the attributes of the outline; `badge` are paths around the origin in the status's colour."""
+    """`box` are the attributes of the outline; `badge` are paths around the origin
+    in the status's colour.
+    """
 
     colour: str
     box: str
@@ -48,29 +51,39 @@ STYLES = {
         "fill-opacity='.22' stroke-width='3.5'",
         f"<path stroke-width='16' {_SQUARE} d='M0 0h0'/><path {_ON} d='M-4-4l8 8m0-8l-8 8'/>",
     ),
-    "pending": Style(_GREY, "fill-opacity='.05' stroke-width='1.2'", "<path stroke-width='5' d='M0 0h0'/>"),
+    "pending": Style(
+        _GREY, "fill-opacity='.05' stroke-width='1.2'", "<path stroke-width='5' d='M0 0h0'/>"
+    ),
     "blocked": Style(
         _GREY,
         "fill-opacity='0' stroke-width='2' stroke-dasharray='1 5'",
         f"<path stroke-width='16' d='M0 0h0'/><path {_ON} d='M-4 0h8'/>",
     ),
     "handled": Style(
-        _GREY, _DASHED, f"<path stroke-width='12' {_SQUARE} d='M0 0h0'/><path {_ON} d='M-3-3l6 6m0-6l-6 6'/>"
+        _GREY,
+        _DASHED,
+        f"<path stroke-width='12' {_SQUARE} d='M0 0h0'/><path {_ON} d='M-3-3l6 6m0-6l-6 6'/>",
     ),
-    "skipped": Style(_GREY, _DASHED, "<path fill='none' stroke-width='2' d='M-5-4l4 4-4 4m6-8l4 4-4 4'/>"),
+    "skipped": Style(
+        _GREY, _DASHED, "<path fill='none' stroke-width='2' d='M-5-4l4 4-4 4m6-8l4 4-4 4'/>"
+    ),
     "cancelled": Style(_GREY, _DASHED, f"<path stroke-width='10' {_SQUARE} d='M0 0h0'/>"),
     "planned": Style(_GREY, "fill-opacity='.1' stroke-width='1.5'"),
 }
 """In the order in which they are counted."""
 
-ANIMATION = "<animate attributeName='stroke-dashoffset' values='16;0' dur='1s' repeatCount='indefinite'/>"
+ANIMATION = (
+    "<animate attributeName='stroke-dashoffset' values='16;0' dur='1s' repeatCount='indefinite'/>"
+)
 """Makes the outline of running boxes move."""
 
 BadgePositions = dict[str, list[tuple[int, int]]]
 
 
 def badges(badge_positions: Mapping[str, Sequence[tuple[int, int]]]) -> str:
-    """Return the badge of each status, defined once and placed as a marker at the corners of a line."""
+    """Return the badge of each status, defined once and placed as a marker at
+    the corners of a line.
+    """
     drawn: list[str] = []
     for number, (status, style) in enumerate(STYLES.items()):
         if style.badge and status in badge_positions:

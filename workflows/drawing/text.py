@@ -1,7 +1,8 @@
 """Text in a picture: measured without a font and clipped to its room.
 
-The font is monospace, so the width of a letter is known. Characters that monospace fonts lack come from another font;
-text with such characters gets an explicit width, so that it never runs into its neighbour.
+The font is monospace, so the width of a letter is known. Characters that monospace fonts lack
+come from another font; text with such characters gets an explicit width, so that it never
+runs into its neighbour.
 """
 
 import re
@@ -18,7 +19,9 @@ _MARKS = re.compile(r"[&<>{]")
 
 
 def plain(text: str, most: int) -> str:
-    """Return at most `most` characters of `text` on one line, with at most two combining marks on a letter."""
+    """Return at most `most` characters of `text` on one line, with at most two
+    combining marks on a letter.
+    """
     line = one_line(text, most)
     if max(line, default="") < _FIRST_MARK:
         return line

@@ -1,25 +1,30 @@
-"""What activities of nodes are called: the one place that writes their ids, and reads them again."""
+"""What activities of nodes are called: the one place that writes their
+ids, and reads them again.
+"""
 
 import re
 from dataclasses import dataclass
 from typing import Final, Literal
 
 Work = Literal["", "question", "ledger", "goal"]
-"""What an activity does for its node, if it is not its call: put a question together, look a write up, bind a goal."""
+"""What an activity does for its node, if it is not its call: put a question together, look a
+write up, bind a goal.
+"""
 RUN: Final = "run:"
 """What the ids of a run's own activities begin with."""
 _FORM: Final = re.compile(
     r"(?P<node>[^~+.@]+(?:(?<=\])\.(?!question|ledger|goal)\w+)?)(?:~(?P<generation>[0-9]{1,9}))?"
     r"(?:\.advance(?P<advance>[0-9]{1,9}))?(?:\+(?P<others>[0-9]{1,9}))?"
-    r"(?:\.(?P<question>question))?(?:\.(?P<ledger>ledger))?(?:@(?P<epoch>[0-9]{1,9}))?(?:\.(?P<goal>goal))?"
+    r"(?:\.(?P<question>question))?(?:\.(?P<ledger>ledger))?(?:@(?P<epoch>[0-9]{1,9}))?(?:\."
+    r"(?P<goal>goal))?"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class ActivityId:
-    """The path of a node or item, its generation, how many `others` run in the same activity, and the number of the
-    run's plan: `n1`, `n1~2`, `m[0]+49`, `m[0].page`, `n1~2.ledger`, `n1@3`, `sub@3.goal`. Of a program, which advance
-    of its script it is: `main~2.advance3`.
+    """The path of a node or item, its generation, how many `others` run in the same activity, and
+    the number of the run's plan: `n1`, `n1~2`, `m[0]+49`, `m[0].page`, `n1~2.ledger`, `n1@3`,
+    `sub@3.goal`. Of a program, which advance of its script it is: `main~2.advance3`.
     """
 
     node: str
@@ -77,7 +82,8 @@ def parse_activity_id(text: str) -> ActivityId | None:
         advance=int(parts["advance"] or 1),
     )
 
-    # Nobody writes an id in another way than `str` does: one with two kinds of work, or `n1~1`, is none of ours.
+    # Nobody writes an id in another way than `str` does: one with two kinds of work, or
+    # `n1~1`, is none of ours.
     if str(parsed) != text:
         return None
     return parsed

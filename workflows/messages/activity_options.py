@@ -1,8 +1,10 @@
-"""Timeouts, retries and queues of every activity; chosen so that the web UI has nothing to warn about.
+"""Timeouts, retries and queues of every activity; chosen so that the web UI has
+nothing to warn about.
 
-Each has a retry policy with an end, a start-to-close time, and a heartbeat shorter than that. A node's own timeout is
-kept inside the activity. The time beyond it is for binding and storing, and for waiting: until the worker has a thread
-for a tool, until its event loop is free of a tool that blocks it, or until the artifact store is back.
+Each has a retry policy with an end, a start-to-close time, and a heartbeat shorter than that. A
+node's own timeout is kept inside the activity. The time beyond it is for binding and storing, and
+for waiting: until the worker has a thread for a tool, until its event loop is free of a tool that
+blocks it, or until the artifact store is back.
 """
 
 from datetime import timedelta
@@ -33,11 +35,15 @@ SOON = timedelta(seconds=5)
 """How long a call that is made early may wait for a worker: one that is late is of no use."""
 SERVICE_ATTEMPTS = 5
 REFUSALS = 10_000
-"""Times that a busy provider may put a model call off, beside its attempts: as many as there is patience for."""
+"""Times that a busy provider may put a model call off, beside its attempts: as many as
+there is patience for.
+"""
 
 
 OTHER_PYTHONS = 20
-"""Times that workers may leave an advance of a program to one with another version of Python: for eight minutes."""
+"""Times that workers may leave an advance of a program to one with another version of
+Python: for eight minutes.
+"""
 
 
 class Options(TypedDict, total=False):
@@ -55,9 +61,10 @@ class Options(TypedDict, total=False):
 
 
 def node_options(specs: list[NodeSpec], *, item: bool, is_call: bool) -> Options:
-    """Return the options for one node or a group. `is_call` is false where only stored outputs are put together,
-    around a sub-agent too: what fails there is the store, and what its run has cost is not to be lost for that. The end
-    of a write that is cancelled is waited for, and that of a model call, which says what the call has used.
+    """Return the options for one node or a group. `is_call` is false where only stored outputs are
+    put together, around a sub-agent too: what fails there is the store, and what its run has cost
+    is not to be lost for that. The end of a write that is cancelled is waited for, and that of a
+    model call, which says what the call has used.
     """
     first = specs[0]
     limit = working_time(specs, item=item, is_call=is_call)
@@ -79,8 +86,8 @@ def node_options(specs: list[NodeSpec], *, item: bool, is_call: bool) -> Options
 
 
 def working_time(specs: list[NodeSpec], *, item: bool, is_call: bool = True) -> timedelta:
-    """Return the longest that one node or a group may take once it has started. A write has twice its time, because it
-    may have to wait for an earlier attempt.
+    """Return the longest that one node or a group may take once it has started. A write has twice
+    its time, because it may have to wait for an earlier attempt.
     """
     millis = sum(spec.limit(item=item) for spec in specs)
     if is_call and specs[0].effect == "write":
@@ -89,8 +96,9 @@ def working_time(specs: list[NodeSpec], *, item: bool, is_call: bool = True) -> 
 
 
 def prefetch_options(queue: str, timeout: int, *, summary: str) -> Options:
-    """Return the options of a call that is made early and may take so many milliseconds. It is made once, soon or not
-    at all, and behind everything that a worker has to do. Nothing waits for its cancellation.
+    """Return the options of a call that is made early and may take so many milliseconds. It
+    is made once, soon or not at all, and behind everything that a worker has to do. Nothing
+    waits for its cancellation.
     """
     limit = OVERHEAD + timedelta(milliseconds=timeout)
     return Options(
@@ -106,8 +114,8 @@ def prefetch_options(queue: str, timeout: int, *, summary: str) -> Options:
 
 
 def look_up_options(spec: NodeSpec, *, item: bool) -> Options:
-    """Return the options to look up what became of a write that was cut off: as long as the write may take, and longer
-    only while a worker waits for the artifact store.
+    """Return the options to look up what became of a write that was cut off: as long as the write
+    may take, and longer only while a worker waits for the artifact store.
     """
     limit = working_time([spec], item=item)
     return Options(
@@ -121,9 +129,10 @@ def look_up_options(spec: NodeSpec, *, item: bool) -> Options:
 
 
 def service_options(summary: str, *, queue: str = queues.TOOLS, waits: bool = False) -> Options:
-    """Return the options for an activity of the run itself: preparing, checking, planning, concluding. What is no model
-    call takes a moment, but may have to wait for the artifact store. If the run `waits` for that itself, the activity
-    soon gives up; a model's reply is paid for, so its activity does not.
+    """Return the options for an activity of the run itself: preparing, checking, planning,
+    concluding. What is no model call takes a moment, but may have to wait for the artifact store.
+    If the run `waits` for that itself, the activity soon gives up; a model's reply is paid for, so
+    its activity does not.
     """
     plans = queue.startswith(queues.LLM_PREFIX)
     retry = _retry(SERVICE_ATTEMPTS + (REFUSALS if plans else 0))
@@ -140,7 +149,9 @@ def service_options(summary: str, *, queue: str = queues.TOOLS, waits: bool = Fa
 
 
 def _attempts(specs: list[NodeSpec]) -> int:
-    """Return the most that Temporal may count; a model call and a program count their own attempts themselves."""
+    """Return the most that Temporal may count; a model call and a program count their
+    own attempts themselves.
+    """
     most = max(spec.attempts for spec in specs)
     if specs[0].kind == "program":
         return most + OTHER_PYTHONS
@@ -156,5 +167,8 @@ def pause_after(attempt: int) -> timedelta:
 
 def _retry(attempts: int) -> RetryPolicy:
     return RetryPolicy(
-        initial_interval=FIRST_RETRY, backoff_coefficient=GROWTH, maximum_interval=LAST_RETRY, maximum_attempts=attempts
+        initial_interval=FIRST_RETRY,
+        backoff_coefficient=GROWTH,
+        maximum_interval=LAST_RETRY,
+        maximum_attempts=attempts,
     )

@@ -1,7 +1,8 @@
 """The types that a workflow and its activities exchange.
 
-Typed references name the activities here, because workflow code must not import I/O and a workflow worker need not have
-the tools installed. A test holds every reference to exactly one registered activity of the same types.
+Typed references name the activities here, because workflow code must not import I/O and a workflow
+worker need not have the tools installed. A test holds every reference to exactly one registered
+activity of the same types.
 """
 
 from collections.abc import Collection
@@ -63,8 +64,8 @@ class PrepareCall(Message):
 
 
 class PlanPage(Message):
-    """Nodes with which a plan goes on. Of those that a tool loop calls, the last one takes over the end of the turn
-    that has added them.
+    """Nodes with which a plan goes on. Of those that a tool loop calls, the last one takes over the
+    end of the turn that has added them.
     """
 
     plan: Digest
@@ -74,8 +75,8 @@ class PlanPage(Message):
     known: tuple[str, ...] = ()
     """Nodes of the run that these name, by their ids."""
     specs: str
-    """A packed execution plan. Its indices count first the `known` nodes and then its own. If it has an answer, that is
-    the run's from now on.
+    """A packed execution plan. Its indices count first the `known` nodes and then its own. If it
+    has an answer, that is the run's from now on.
     """
     facts: dict[str, dict[str, JsonValue]] = Field(default_factory=dict)
     """Facts of known nodes that only these nodes ask for."""
@@ -84,8 +85,8 @@ class PlanPage(Message):
 
 
 class ProgramPage(Message):
-    """What an advance of a program has come to: what its script has called, and for what it waits now. Calls have the
-    names that the script gives them.
+    """What an advance of a program has come to: what its script has called, and for what it waits
+    now. Calls have the names that the script gives them.
     """
 
     plan: Digest
@@ -97,13 +98,17 @@ class ProgramPage(Message):
     waits: tuple[str, ...] = ()
     """The calls for which the script waits beside those for which it waited before."""
     past: tuple[str, ...] = ()
-    """The calls for which the script waited before, and does not any more: for all others it does."""
+    """The calls for which the script waited before, and does not any more:
+    for all others it does.
+    """
     given_up: tuple[str, ...] = ()
     """The calls that the script has cancelled."""
     ends: str = ""
     """How calls have ended that the advance has made itself, packed; see `ends.py`."""
     end: "NodeReply | None" = None
-    """How the script has ended, if it has come to its end behind these calls, in the same activity."""
+    """How the script has ended, if it has come to its end behind these
+    calls, in the same activity.
+    """
 
 
 class CheckResult(Message):
@@ -147,7 +152,9 @@ class PreparedRun(Message):
     bounds: tuple[str, ...] = ()
     """A sentence on each limit of it that is not the run's own."""
     ceilings: Limits | None = None
-    """What a person may raise each limit of it to at most. A limit that is absent has no ceiling."""
+    """What a person may raise each limit of it to at most. A limit that is
+    absent has no ceiling.
+    """
     learns: bool = False
     """Whether its workers note what runs call, once they are over."""
     has_quota: bool = False
@@ -157,7 +164,9 @@ class PreparedRun(Message):
 
 
 class PlanCall(Message):
-    """Asks a planner for a plan of the run's goal. The plan that one of the `origins` began with is taken over."""
+    """Asks a planner for a plan of the run's goal. The plan that one of the `origins`
+    began with is taken over.
+    """
 
     run: str
     run_context: Digest
@@ -197,8 +206,8 @@ class PlanDraft(Message):
 class PlanResult(Message):
     """A planner's draft in the plan language, not yet checked.
 
-    `text` is the planner's own text, if another attempt may correct it, and `beginning` what people are shown of it.
-    `problems` are errors in the text itself; with any, the draft is not complete.
+    `text` is the planner's own text, if another attempt may correct it, and `beginning` what people
+    are shown of it. `problems` are errors in the text itself; with any, the draft is not complete.
     """
 
     draft: Digest
@@ -220,8 +229,8 @@ class CheckCall(Message):
 
 
 class DraftCall(CheckCall):
-    """Checks a whole plan: a new one or, with `base`, one to go on with. `refs` are outputs whose facts it asks for. A
-    plan that a person has sent is in `plan`, and not in the store yet.
+    """Checks a whole plan: a new one or, with `base`, one to go on with. `refs` are outputs whose
+    facts it asks for. A plan that a person has sent is in `plan`, and not in the store yet.
     """
 
     draft: Digest = ""
@@ -241,7 +250,9 @@ class ToolLoopCall(CheckCall):
 
 
 class ScriptCall(CheckCall):
-    """Checks another script for the program `node`, which comes back as a plan that has only that."""
+    """Checks another script for the program `node`, which comes back as a
+    plan that has only that.
+    """
 
     node: NodePath
     script: str
@@ -269,8 +280,8 @@ class LedgerCall(Message):
 
 
 class LedgerLine(Message):
-    """What became of a write: its node's path and generation, and what the node is known by whatever its path. A write
-    of a sub-agent is told by its path `below` the node.
+    """What became of a write: its node's path and generation, and what the node is known by
+    whatever its path. A write of a sub-agent is told by its path `below` the node.
     """
 
     node: str
@@ -291,8 +302,8 @@ NOT_RUN = "NotRun"
 
 
 class NodeError(Message):
-    """Why a node failed: a type to test for and a sentence to read. `again` asks for another start, alone; with the
-    type `NotRun` it had none, and may share the next one.
+    """Why a node failed: a type to test for and a sentence to read. `again` asks for another start,
+    alone; with the type `NotRun` it had none, and may share the next one.
     """
 
     type: str
@@ -301,7 +312,8 @@ class NodeError(Message):
 
 
 class NodeReply(Message):
-    """An activity's reply for one node: its stored output, a request for more nodes, a question, or an error.
+    """An activity's reply for one node: its stored output, a request for more nodes, a
+    question, or an error.
 
     The scheduler decides by the part of it that is an `Outcome` (`workflows/run/outcomes.py`).
     """
@@ -330,7 +342,9 @@ class NodeReply(Message):
     taken_over: bool = False
     """Whether it comes from a run that this one forks."""
     at: int = 0
-    """When a program's call ended, in milliseconds: in the run that it was taken over from, if it was."""
+    """When a program's call ended, in milliseconds: in the run that it was
+    taken over from, if it was.
+    """
     warnings: tuple[str, ...] = ()
     """Of the whole run."""
     log: tuple[str, ...] = ()
@@ -342,10 +356,12 @@ class NodeReply(Message):
     span: tuple[int, int] = (0, 0)
     """When the call of a tool or a model began and ended, in milliseconds by the server's time."""
     early: str = ""
-    """The name of the call whose output this one has taken over; `millis` is then how long that one took."""
+    """The name of the call whose output this one has taken over; `millis` is then
+    how long that one took.
+    """
     needs: int = 0
-    """The tokens of a prompt that was not sent, or not answered to the end, because the grant was too small for it. The
-    call starts again with a larger one.
+    """The tokens of a prompt that was not sent, or not answered to the end, because the grant was
+    too small for it. The call starts again with a larger one.
     """
     error: NodeError | None = None
 
@@ -358,27 +374,30 @@ class PrefetchReply(Message):
 
 
 class GroupReply(Message):
-    """One reply for each node, in the order of the call, and one for the advance that follows, if it was made. A node
-    that was cancelled has an error with `again`.
+    """One reply for each node, in the order of the call, and one for the advance that follows, if
+    it was made. A node that was cancelled has an error with `again`.
     """
 
     nodes: tuple[NodeReply, ...]
 
     def ends(self, counts: Collection[int]) -> tuple[NodeReply, ...]:
-        """Return how the units ended; none if this says nothing of one, or is not for that many: no activity of ours
-        gives that, so somebody has completed it by hand.
+        """Return how the units ended; none if this says nothing of one, or is not for that many: no
+        activity of ours gives that, so somebody has completed it by hand.
         """
         if len(self.nodes) not in counts:
             return ()
         for node in self.nodes:
-            if not (node.error or node.ref or node.skipped or node.question or node.page or node.needs):
+            if not (
+                node.error or node.ref or node.skipped or node.question or node.page or node.needs
+            ):
                 return ()
         return self.nodes
 
 
 class GroupProgress(Message):
-    """What an activity of several nodes tells of those that have ended while others go on: their places in the call
-    that `call` is the digest of, and a reply each. `attempt` is that of the activity.
+    """What an activity of several nodes tells of those that have ended while others go
+    on: their places in the call that `call` is the digest of, and a reply each. `attempt`
+    is that of the activity.
     """
 
     call: Digest
@@ -388,8 +407,8 @@ class GroupProgress(Message):
 
 
 class AskedCall(Message):
-    """A call that the model of a node has asked for in a reply that still comes, from the activity of that node.
-    `arguments` are an artifact.
+    """A call that the model of a node has asked for in a reply that still comes, from the activity
+    of that node. `arguments` are an artifact.
     """
 
     node: NodePath
@@ -419,7 +438,8 @@ class ConcludeCall(Message):
 class Conclusion(Message):
     """The answer, at most 64 KB. A longer one is cut with a mark, and `ref` names the whole.
 
-    `partial` says that the answer covers only a part of the goal, `warnings` what of it is not proven.
+    `partial` says that the answer covers only a part of the goal, `warnings`
+    what of it is not proven.
     """
 
     answer: JsonValue = None
@@ -430,24 +450,28 @@ class Conclusion(Message):
 
 
 def conclusion_of(output: Any) -> Conclusion:
-    """Return the answer and evidence of a joiner's output; any other output is the answer itself, without evidence.
+    """Return the answer and evidence of a joiner's output; any other output is the answer
+    itself, without evidence.
 
-    `partial: true` beside them says that the answer covers only a part of the goal, `warnings` what is not proven.
+    `partial: true` beside them says that the answer covers only a part of the goal,
+    `warnings` what is not proven.
     """
     if isinstance(output, dict) and set(output) - {"partial", "warnings"} == {"answer", "evidence"}:
         try:
             evidence = tuple(Evidence.model_validate(item) for item in output["evidence"])
             warnings = tuple(output.get("warnings", ()))
             partial = output.get("partial") is True
-            return Conclusion(answer=output["answer"], evidence=evidence, partial=partial, warnings=warnings)
+            return Conclusion(
+                answer=output["answer"], evidence=evidence, partial=partial, warnings=warnings
+            )
         except (ValidationError, TypeError):
             return Conclusion(answer=output)
     return Conclusion(answer=output)
 
 
 class SubagentRequest(Message):
-    """The run request of a sub-agent. Untrusted text is not part of its goal, which refers to it by name. It is not
-    started if its result is `taken` over from a run that this one forks.
+    """The run request of a sub-agent. Untrusted text is not part of its goal, which refers to it by
+    name. It is not started if its result is `taken` over from a run that this one forks.
     """
 
     request: dict[str, JsonValue] = Field(default_factory=dict)
@@ -455,8 +479,9 @@ class SubagentRequest(Message):
 
 
 class PreparedAgent(SubagentRequest):
-    """A sub-agent whose run can begin with its work: the run has been `prepared` already. With an `error` it is not
-    started. One that has none of all these did not fit into the reply, and is asked for again.
+    """A sub-agent whose run can begin with its work: the run has been `prepared` already. With
+    an `error` it is not started. One that has none of all these did not fit into the reply,
+    and is asked for again.
     """
 
     prepared: PreparedRun | None = None
@@ -468,7 +493,9 @@ class PreparedAgent(SubagentRequest):
 
 
 class PreparedAgents(Message):
-    """Sub-agents in the order of the call, at least the first of them, and what all of them have in common."""
+    """Sub-agents in the order of the call, at least the first of them, and what all
+    of them have in common.
+    """
 
     agents: tuple[PreparedAgent, ...]
     request: dict[str, JsonValue] = Field(default_factory=dict)
@@ -503,7 +530,8 @@ GATE = Call("gate", GateNodeCall, GroupReply)
 GROUP = Call("group", GroupCall, GroupReply)
 PREFETCH = Call("prefetch", PrefetchCall, PrefetchReply)
 CALLS = (
-    PREPARE, PLAN, CHECK_PLAN, CHECK_REPLAN, CHECK_TOOL_CALLS, CHECK_SCRIPT, CHECK_ANSWER, LEDGER, LOAD_PLAN, CONCLUDE,
-    TOOL, WRITE, LLM, JOIN, PROGRAM, GATE, PREPARE_AGENT, AGENT, PREPARE_AGENTS, ANSWERS,
+    PREPARE, PLAN, CHECK_PLAN, CHECK_REPLAN, CHECK_TOOL_CALLS, CHECK_SCRIPT, CHECK_ANSWER, LEDGER,
+    LOAD_PLAN, CONCLUDE, TOOL, WRITE, LLM, JOIN, PROGRAM, GATE, PREPARE_AGENT, AGENT,
+    PREPARE_AGENTS, ANSWERS,
     GROUP, PREFETCH,
 )  # fmt: skip

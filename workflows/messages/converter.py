@@ -27,14 +27,17 @@ _RESULTS = {call.gives for call in CALLS}
 class _LeanPayloads(PydanticPayloadConverter):
     """Leaves out fields nobody set: history is paid for by the byte.
 
-    What cannot be read is `Unreadable` where people may have sent it to a run: where no type is expected, and in the
-    place of a result of an activity. Left to the SDK, the run would fail the same workflow task for ever.
+    What cannot be read is `Unreadable` where people may have sent it to a run: where no type is
+    expected, and in the place of a result of an activity. Left to the SDK, the run would fail the
+    same workflow task for ever.
     """
 
     def __init__(self) -> None:
         super().__init__(ToJsonOptions(exclude_unset=True))
 
-    def from_payloads(self, payloads: Sequence[Payload], type_hints: list[type] | None = None) -> list[Any]:
+    def from_payloads(
+        self, payloads: Sequence[Payload], type_hints: list[type] | None = None
+    ) -> list[Any]:
         if type_hints is None:
             return [self._read(payload) for payload in payloads]
         if len(payloads) == 1 and type_hints and type_hints[0] in _RESULTS:
@@ -59,21 +62,30 @@ class StackedError(ApplicationError):
 class _ExpectedFailures(DefaultFailureConverter):
     """Leaves tracebacks out of expected errors: the UI shows them to whoever sent a wrong update.
 
-    A defect keeps its traceback. Exceptions are recognised by name: in workflow code they come from inside the sandbox,
-    where the same class is another object.
+    A defect keeps its traceback. Exceptions are recognised by name: in workflow code they come from
+    inside the sandbox, where the same class is another object.
     """
 
-    def to_failure(self, exception: BaseException, payload_converter: PayloadConverter, failure: Failure) -> None:
+    def to_failure(
+        self, exception: BaseException, payload_converter: PayloadConverter, failure: Failure
+    ) -> None:
         super().to_failure(exception, payload_converter, failure)
-        if isinstance(exception, ApplicationError) or type(exception).__name__ == InvalidUpdate.__name__:
+        if (
+            isinstance(exception, ApplicationError)
+            or type(exception).__name__ == InvalidUpdate.__name__
+        ):
             failure.stack_trace = exception.stack if isinstance(exception, StackedError) else ""
 
 
-DATA_CONVERTER = DataConverter(payload_converter_class=_LeanPayloads, failure_converter_class=_ExpectedFailures)
+DATA_CONVERTER = DataConverter(
+    payload_converter_class=_LeanPayloads, failure_converter_class=_ExpectedFailures
+)
 
 
 def connection_settings() -> ClientConnectConfig:
-    """Return the connection that TEMPORAL_* variables and the profile file say. Raises ValueError with a sentence."""
+    """Return the connection that TEMPORAL_* variables and the profile file say. Raises
+    ValueError with a sentence.
+    """
     try:
         return ClientConfig.load_client_connect_config()
     except (OSError, RuntimeError, ValueError) as problem:  # OSError: a file of certificates
@@ -82,13 +94,16 @@ def connection_settings() -> ClientConnectConfig:
 
 
 async def connect(
-    address: str | None = None, *, config: ClientConnectConfig | None = None, identity: str | None = None
+    address: str | None = None,
+    *,
+    config: ClientConnectConfig | None = None,
+    identity: str | None = None,
 ) -> Client:
-    """Connect with this configuration, else as the `temporal` command would: flag, TEMPORAL_* variables, profile file,
-    then localhost:7233.
+    """Connect with this configuration, else as the `temporal` command would: flag, TEMPORAL_*
+    variables, profile file, then localhost:7233.
 
-    Raises RuntimeError or TimeoutError when the server cannot be reached within ten seconds, and ValueError for an
-    address that no server can have; `cause_of` says why.
+    Raises RuntimeError or TimeoutError when the server cannot be reached within ten seconds, and
+    ValueError for an address that no server can have; `cause_of` says why.
     """
     config = connection_settings() if config is None else config
     if address:

@@ -1,4 +1,6 @@
-"""How calls have ended that an advance of a program has made itself, as they travel on the page that they are on."""
+"""How calls have ended that an advance of a program has made itself, as they travel on the
+page that they are on.
+"""
 
 import zlib
 from collections.abc import Mapping, Sequence
@@ -29,8 +31,9 @@ def pack_ends(specs: Sequence[NodeSpec], ends: Mapping[str, NodeReply]) -> str:
 
 
 def unpack_ends(page: ExecutionPlan, text: str) -> list[CallEnd]:
-    """Return what `pack_ends` has packed. Raises ValueError for anything else, and for ends that no advance can know:
-    those of calls that write, and two of one node. Ends that are taken over from another run may be of any call.
+    """Return what `pack_ends` has packed. Raises ValueError for anything else, and for ends that no
+    advance can know: those of calls that write, and two of one node. Ends that are taken over from
+    another run may be of any call.
     """
     if not text:
         return []

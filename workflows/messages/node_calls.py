@@ -1,4 +1,6 @@
-"""What the activities that run nodes take: one type for each kind of node, with what that kind needs."""
+"""What the activities that run nodes take: one type for each kind of node,
+with what that kind needs.
+"""
 
 import hashlib
 from typing import Self
@@ -45,7 +47,9 @@ class BudgetedCall(NodeCall):
     """Of a node that spends the budget, and may read how its inputs ended."""
 
     left: dict[str, int] = Field(default_factory=dict)
-    """What the budget has left for all attempts: `tokens`, `calls`, and `cost` in millionths of a dollar."""
+    """What the budget has left for all attempts: `tokens`, `calls`, and `cost` in
+    millionths of a dollar.
+    """
     lost: dict[str, tuple[str, str | None]] = Field(default_factory=dict)
     """The (status, error) of inputs without a value."""
 
@@ -62,25 +66,33 @@ class ProgramNodeCall(AskingCall, BudgetedCall):
     session: Digest = ""
     """Where the script stands; "" for the first advance."""
     ends: dict[str, int] = Field(default_factory=dict)
-    """When the calls ended that the script is told of, and the program began for the first time, in milliseconds."""
+    """When the calls ended that the script is told of, and the program began for the first
+    time, in milliseconds.
+    """
     moved: tuple[str, ...] = ()
-    """Those calls that end later as the run has it told than by the clocks of their workers: forks go by `ends`."""
+    """Those calls that end later as the run has it told than by the clocks of their
+    workers: forks go by `ends`.
+    """
     since: int = 0
     """When a program began again."""
     failed: tuple[str, ...] = ()
-    """What the calls are known by that had failed then, or were cancelled, and do not write. Equal calls go by those
-    behind them.
+    """What the calls are known by that had failed then, or were cancelled, and do not write. Equal
+    calls go by those behind them.
     """
     fuse: Fuse = "off"
     """Whether the advance makes short calls itself."""
     usual: dict[str, int] = Field(default_factory=dict)
     """How long calls of tools take, in milliseconds, as far as the run knows that."""
     repeats: bool = False
-    """Whether its calls may be ones that the program made when it ran before: then the advance makes none."""
+    """Whether its calls may be ones that the program made when it ran before: then
+    the advance makes none.
+    """
     after: int = 0
     """When the last call ended that the program was told before this advance."""
     follows: str = ""
-    """The call that it follows in one activity, as the script calls it: then the advance makes none."""
+    """The call that it follows in one activity, as the script calls it: then
+    the advance makes none.
+    """
     slots: int = DEFAULT_WINDOW
     """How many activities of the run may be under way at once."""
     rates: dict[str, int] = Field(default_factory=dict)
@@ -120,13 +132,16 @@ class ToolNodeCall(FollowedCall, AskingCall):
     tried: int = 0
     """How often activities before this one have attempted it."""
     early: tuple[str, ...] = ()
-    """The names of calls that were made early. If one of them was the same call, its output is used."""
+    """The names of calls that were made early. If one of them was the same
+    call, its output is used.
+    """
 
 
 class PrefetchCall(NodeCall):
-    """Makes a call early that only reads. With `patterns`, the node has ended, its own output is among the `refs`, and
-    the call of another `tool` that usually follows is made. With `arguments`, the node is a model call whose reply has
-    asked for the call. Without either it is the call of the node itself.
+    """Makes a call early that only reads. With `patterns`, the node has ended, its own output is
+    among the `refs`, and the call of another `tool` that usually follows is made. With
+    `arguments`, the node is a model call whose reply has asked for the call. Without either it is
+    the call of the node itself.
     """
 
     name: str
@@ -139,7 +154,9 @@ class PrefetchCall(NodeCall):
     arguments: Digest = ""
     """The artifact with what a model has written."""
     alike: tuple[str, ...] = ()
-    """The names of other early calls of the tool. If one of them is the same call, this one is not made."""
+    """The names of other early calls of the tool. If one of them is the same
+    call, this one is not made.
+    """
     usual: int = 0
     """How long the call usually takes, in milliseconds: no real call waits much longer for it."""
     fresh_for: int = FRESH_MILLIS
@@ -147,27 +164,33 @@ class PrefetchCall(NodeCall):
 
 
 class WriteNodeCall(FollowedCall, AskingCall):
-    """Calls a tool that writes. It asks, and does nothing, if it needs approval and is not what is `approved`."""
+    """Calls a tool that writes. It asks, and does nothing, if it needs approval and is
+    not what is `approved`.
+    """
 
     approved: Approval | None = None
     resumes: bool = False
     """Whether it goes on after an activity whose worker was lost."""
     looks_up: bool = False
-    """Whether nothing is called: the reply is what the ledger of effects has, else `NotWritten` or `UnknownOutcome`."""
+    """Whether nothing is called: the reply is what the ledger of effects has, else
+    `NotWritten` or `UnknownOutcome`.
+    """
 
 
 class LlmNodeCall(FollowedCall, BudgetedCall):
     """Calls a model."""
 
     grant: int = 0
-    """The tokens that the budget has reserved for prompt and reply; 0 without a limit. The reply is asked for with what
-    the prompt leaves of them.
+    """The tokens that the budget has reserved for prompt and reply; 0 without a limit. The reply is
+    asked for with what the prompt leaves of them.
     """
     is_measured: bool = False
     """Whether the size of its prompt is known from an activity before."""
 
     early_tools: tuple[str, ...] = ()
-    """The tools of whose calls the run is told as soon as the model has written one, because it may make it early."""
+    """The tools of whose calls the run is told as soon as the model has written one,
+    because it may make it early.
+    """
     replans: int = 0
     """How many more times a model whose output is the run's answer may ask for nodes."""
     objections: tuple[str, ...] = ()
@@ -195,7 +218,9 @@ class AgentNodeCall(NodeCall):
 
 
 class AgentsCall(NodeCall):
-    """Prepares the runs of several sub-agents of one plan, all that their first workflow tasks need."""
+    """Prepares the runs of several sub-agents of one plan, all that their
+    first workflow tasks need.
+    """
 
     inherited: dict[str, JsonValue] = Field(default_factory=dict)
     """What their requests have from that of the run above them."""
@@ -211,7 +236,9 @@ class AnswersCall(NodeCall):
 
 
 class GateNodeCall(AskingCall):
-    """Puts a gate's question together, or stores what a person has given as the output of any node."""
+    """Puts a gate's question together, or stores what a person has given as
+    the output of any node.
+    """
 
     asks: bool = False
     answer: JsonValue = None
@@ -221,5 +248,9 @@ class GroupCall(NodeCall):
     """Runs several short calls of tools, with the edges among them."""
 
     def digest(self) -> str:
-        """Return what names this call: its run, plan and epoch, its nodes with their generations, and its inputs."""
-        return hashlib.sha256(self.model_dump_json(exclude_defaults=True).encode()).hexdigest()[:DIGEST_CHARACTERS]
+        """Return what names this call: its run, plan and epoch, its nodes with their
+        generations, and its inputs.
+        """
+        return hashlib.sha256(self.model_dump_json(exclude_defaults=True).encode()).hexdigest()[
+            :DIGEST_CHARACTERS
+        ]

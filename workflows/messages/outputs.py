@@ -1,4 +1,6 @@
-"""How a client reads what a run has stored: it asks a worker, and the worker asks the run where each output lies."""
+"""How a client reads what a run has stored: it asks a worker, and the worker asks the run
+where each output lies.
+"""
 
 from typing import Annotated, Final
 
@@ -9,20 +11,27 @@ from sennit.workflows.messages.contracts import Call, NodeError
 from sennit.workflows.messages.message import Digest, Message
 from sennit.workflows.plan.digests import REFERENCE
 
-NO_SUCH_NODE, NO_SUCH_PATH, NOT_ENDED, NO_OUTPUT, GONE = "NoSuchNode", "NoSuchPath", "NotEnded", "NoOutput", "Gone"
+NO_SUCH_NODE, NO_SUCH_PATH, NOT_ENDED, NO_OUTPUT, GONE = (
+    "NoSuchNode",
+    "NoSuchPath",
+    "NotEnded",
+    "NoOutput",
+    "Gone",
+)
 """Why there is no output to read."""
 PLAN: Final = "$plan"
 """What stands in the place of a node for the plan that the run works on, as it is stored."""
 CheckedReference = Annotated[Digest, Field(pattern=rf"^({REFERENCE}|[\[{{].*)?$")]
-"""A reference that any workflow may have answered: one of another form could be a path out of the store. Whoever
-reads a manifest looks at each reference in it.
+"""A reference that any workflow may have answered: one of another form could be a path out of the
+store. Whoever reads a manifest looks at each reference in it.
 """
 
 
 class OutputsCall(Message):
-    """Asks for outputs of the run with the id `workflow`, by the paths of their nodes; "" is its answer, if that was
-    cut, and `PLAN` its plan. Without a `run_id` it is the latest run of that id. `path` leads into each output. Of the
-    first, what stands before the byte `start` is left out.
+    """Asks for outputs of the run with the id `workflow`, by the paths of their nodes; ""
+    is its answer, if that was cut, and `PLAN` its plan. Without a `run_id` it is the
+    latest run of that id. `path` leads into each output. Of the first, what stands before
+    the byte `start` is left out.
     """
 
     workflow: str
@@ -33,9 +42,10 @@ class OutputsCall(Message):
 
 
 class OutputPart(Message):
-    """A piece of an output, or why there is none. `body` is JSON from some byte on, packed by zlib, in base64; the
-    whole has `size` bytes. Another `digest` than before is another output, or one in which another worker masks other
-    secrets. `is_masked` says that the worker has masked a secret that was stored.
+    """A piece of an output, or why there is none. `body` is JSON from some byte on, packed by
+    zlib, in base64; the whole has `size` bytes. Another `digest` than before is another output, or
+    one in which another worker masks other secrets. `is_masked` says that the worker has masked a
+    secret that was stored.
     """
 
     digest: Digest = ""
@@ -46,7 +56,9 @@ class OutputPart(Message):
 
 
 class OutputsReply(Message):
-    """As many outputs as fit, in the order of the call; at least a piece of the first. Only the last may be cut."""
+    """As many outputs as fit, in the order of the call; at least a piece of the first.
+    Only the last may be cut.
+    """
 
     parts: tuple[OutputPart, ...] = ()
 
@@ -59,7 +71,9 @@ class OutputPlace(Message):
 
 
 class OutputPlaces(Message):
-    """What the query `outputs` answers: a place for each node, in the run's own part of the store."""
+    """What the query `outputs` answers: a place for each node, in the run's
+    own part of the store.
+    """
 
     places: tuple[OutputPlace, ...]
 

@@ -1,4 +1,6 @@
-"""Task queues: one for workflows, one for tools, one for each model provider, so that each scales on its own."""
+"""Task queues: one for workflows, one for tools, one for each model provider, so that
+each scales on its own.
+"""
 
 import re
 from collections.abc import Collection
@@ -20,13 +22,17 @@ def llm_queue(model: str) -> str:
 
 
 def models_in(text: str, where: str = "") -> tuple[str, ...]:
-    """Return the names in `openai:NAME,anthropic:NAME`. Raises ValueError that begins with `where`, if one is none."""
+    """Return the names in `openai:NAME,anthropic:NAME`. Raises ValueError that begins with
+    `where`, if one is none.
+    """
     names = _parts(text)
     for name in names:
         provider, colon, model = name.partition(":")
         if provider not in PROVIDERS or (colon and not _MODEL.fullmatch(model)):
             forms = "offline, openai:NAME, anthropic:NAME, pydantic-ai:MAKER:NAME"
-            raise ValueError(f"{where}{name!r}: is no model; give {forms}, several with commas between")
+            raise ValueError(
+                f"{where}{name!r}: is no model; give {forms}, several with commas between"
+            )
     return tuple(names)
 
 
@@ -36,9 +42,11 @@ def _parts(text: str) -> list[str]:
     return list(filter(None, stripped))
 
 
-def rates_in(text: str, *, providers: Collection[str] | None = None, least: int = 0) -> dict[str, int]:
-    """Return how many calls a minute each provider takes, from `openai=600,anthropic=50`: `least` of them, and where
-    `providers` are given, of no other.
+def rates_in(
+    text: str, *, providers: Collection[str] | None = None, least: int = 0
+) -> dict[str, int]:
+    """Return how many calls a minute each provider takes, from `openai=600,anthropic=50`: `least`
+    of them, and where `providers` are given, of no other.
 
     Raises ValueError with a sentence about the part that is wrong.
     """
@@ -49,6 +57,8 @@ def rates_in(text: str, *, providers: Collection[str] | None = None, least: int 
         if providers is not None:
             is_known = provider in providers
         if not is_known or not re.fullmatch(r"[0-9]{1,9}", calls) or int(calls) < least:
-            raise ValueError(f"{part[:60]!r}: is no rate; give calls a minute, like openai=600,anthropic=50")
+            raise ValueError(
+                f"{part[:60]!r}: is no rate; give calls a minute, like openai=600,anthropic=50"
+            )
         rates[provider] = int(calls)
     return rates

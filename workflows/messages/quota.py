@@ -1,7 +1,9 @@
-"""How a run gets its place in the quota of its namespace: from the workflow `RunQuota`, one in each namespace.
+"""How a run gets its place in the quota of its namespace: from the workflow `RunQuota`,
+one in each namespace.
 
-A worker that serves tools asks for the place by an update, which starts that workflow where there is none. A run that
-ends gives its place back by a signal. A run that waits is told by a signal that there is a place now.
+A worker that serves tools asks for the place by an update, which starts that workflow where there
+is none. A run that ends gives its place back by a signal. A run that waits is told by a signal
+that there is a place now.
 """
 
 from typing import Final

@@ -38,7 +38,9 @@ EXAMPLE = '{"goal": "Which is longer, the Nile or the Amazon?"}'
 
 
 class InvalidRequest(Exception):
-    """The run's input is not a run request. The message names every wrong field and gives an example."""
+    """The run's input is not a run request. The message names every wrong
+    field and gives an example.
+    """
 
 
 class Unreadable:
@@ -57,7 +59,9 @@ def _tenant(name: str) -> str:
 
 
 class PlanReview(Message):
-    """What a planner needs to write another plan when a person rejects the one that they are asked about."""
+    """What a planner needs to write another plan when a person rejects the one
+    that they are asked about.
+    """
 
     planner: str
     """The task queue of its model."""
@@ -71,9 +75,10 @@ class PlanReview(Message):
 class ContinuedState(Message):
     """What one run passes to the next when it continues as new; people never write it.
 
-    `execution_plan` is there if programs have added nodes to the plan. `events` is the number of the next event.
-    A run that `was_reset` reads in the ledger of effects what it has forgotten. `review` is there while a person is
-    asked about the plan of a planner. A run that `has_place` in the quota of its namespace gives it back at its end.
+    `execution_plan` is there if programs have added nodes to the plan. `events` is the number of
+    the next event. A run that `was_reset` reads in the ledger of effects what it has forgotten.
+    `review` is there while a person is asked about the plan of a planner. A run that `has_place` in
+    the quota of its namespace gives it back at its end.
     """
 
     run_prefix: str
@@ -99,27 +104,32 @@ class ContinuedState(Message):
 
 
 class RunInput(Frozen):
-    """What a run is to do: a `goal` for the planner, or a `plan`, which may have a `title`. Everything else has a
-    default.
+    """What a run is to do: a `goal` for the planner, or a `plan`, which may have a `title`.
+    Everything else has a default.
 
-    `model` serves every role in the place of those that the workers are set to; several stand with commas between.
+    `model` serves every role in the place of those that the workers are set to; several
+    stand with commas between.
 
-    `settings` are those of its model calls, over those of the roles and under those of a call itself.
+    `settings` are those of its model calls, over those of the roles and under
+    those of a call itself.
 
-    `instructions` are told to every model of the run and of its sub-agents. `continues` is the id of a run whose
-    conversation this one goes on with; `history` are turns of a conversation that nobody has kept.
+    `instructions` are told to every model of the run and of its sub-agents. `continues` is
+    the id of a run whose conversation this one goes on with; `history` are turns of a
+    conversation that nobody has kept.
 
-    `attachments` are files of images, PDFs and recordings where the workers run, by absolute paths: those of a plan by
-    the names of its inputs, and those of a goal are shown to the models that are given the goal. A folder, which only a
-    plan takes, is a workspace.
+    `attachments` are files of images, PDFs and recordings where the workers run, by absolute paths:
+    those of a plan by the names of its inputs, and those of a goal are shown to the models that are
+    given the goal. A folder, which only a plan takes, is a workspace.
 
-    `window` is how many activities are under way at once, `in_flight` how many nodes and items: several short calls
-    share an activity as `fuse` says, or the plan where that is not given. With `speculate` calls that only read may be
-    made before they are asked for, as far as the workers allow that.
+    `window` is how many activities are under way at once, `in_flight` how many nodes and
+    items: several short calls share an activity as `fuse` says, or the plan where that is not
+    given. With `speculate` calls that only read may be made before they are asked for, as far
+    as the workers allow that.
 
-    With `approve_plan` a person approves the plan before any of it starts, and each program before it begins. With
-    `trust_program` the programs of the plan, as they are, also run where the kernel cannot confine them, on the workers
-    of a local stack. `agents_above` says how many agents have asked each other before this run, by A2A.
+    With `approve_plan` a person approves the plan before any of it starts, and each program before
+    it begins. With `trust_program` the programs of the plan, as they are, also run where the kernel
+    cannot confine them, on the workers of a local stack. `agents_above` says how many agents have
+    asked each other before this run, by A2A.
     """
 
     goal: Goal = ""
@@ -146,7 +156,9 @@ class RunInput(Frozen):
     budget: Limits | None = None
     max_replans: int = Field(default=2, strict=True, ge=0, le=20)
     approve_replans_above: JsonValue = None
-    """No setting any more: requests and schedules of earlier versions may carry it, and the run warns of it."""
+    """No setting any more: requests and schedules of earlier versions may carry it,
+    and the run warns of it.
+    """
     window: int = Field(default=DEFAULT_WINDOW, strict=True, ge=1, le=500)
     in_flight: int = Field(default=DEFAULT_IN_FLIGHT, strict=True, ge=1, le=MAX_NODES)
     fuse: Fuse | None = None
@@ -157,19 +169,22 @@ class RunInput(Frozen):
 class RunRequest(RunInput):
     """Starts a run, with what only Sennit itself writes.
 
-    `material` and `depth` come with the goal of a sub-agent, from the run above it; nobody else may set them. So does
-    `run_prefix`, the name of its artifacts, which a run without a parent ignores.
+    `material` and `depth` come with the goal of a sub-agent, from the run above it; nobody else may
+    set them. So does `run_prefix`, the name of its artifacts, which a run without a parent ignores.
 
-    `prepared` is there if the run above has prepared a sub-agent: what the activity that opens runs gives.
+    `prepared` is there if the run above has prepared a sub-agent: what the activity
+    that opens runs gives.
 
-    `draft` is the plan of an item of a map, as `RUN/DIGEST` in the run above it, which alone may set it.
+    `draft` is the plan of an item of a map, as `RUN/DIGEST` in the run above it,
+    which alone may set it.
 
-    `grant` is a secret that the client of a local stack makes for this run alone, so that its user's `approval` counts.
-    It is of no use to another run, nor to the same one again.
+    `grant` is a secret that the client of a local stack makes for this run alone, so that its
+    user's `approval` counts. It is of no use to another run, nor to the same one again.
 
-    `origins` are the names of the artifacts of runs that this one forks, the latest first: calls that it makes as they
-    did are not made, but have their results. A write that they may have made with another text asks a person first,
-    whatever `approval` is, unless the run is to `repeat_writes`.
+    `origins` are the names of the artifacts of runs that this one forks, the latest first:
+    calls that it makes as they did are not made, but have their results. A write that they
+    may have made with another text asks a person first, whatever `approval` is, unless the
+    run is to `repeat_writes`.
     """
 
     grant: str = Field(default="", max_length=100)
@@ -184,30 +199,45 @@ class RunRequest(RunInput):
 
     def fields_of_subagents(self) -> tuple[str, ...]:
         """Return the names of the fields it has that only a sub-agent may have."""
-        return tuple(name for name in ("material", "depth", "draft", "prepared") if getattr(self, name))
+        return tuple(
+            name for name in ("material", "depth", "draft", "prepared") if getattr(self, name)
+        )
 
 
 def parse_request(request: Any, *more: Any) -> RunRequest:
-    """Return the run request in `request`; raises InvalidRequest for anything else, whatever its shape."""
+    """Return the run request in `request`; raises InvalidRequest for anything
+    else, whatever its shape.
+    """
     try:
         parsed = parse_object(RunRequest, (request, *more), "a run", EXAMPLE)
     except ValueError as error:
         raise InvalidRequest(str(error)) from None
     size = text_bytes(json.dumps({**request, "carry": None}, ensure_ascii=False))
     if size > MAX_REQUEST_BYTES:
-        way_out = "Use a `map` node for many alike nodes, send `plan_packed`, put long texts in a document"
-        raise InvalidRequest(f"the request has {size:,} bytes; at most {MAX_REQUEST_BYTES:,}. {way_out}")
+        way_out = (
+            "Use a `map` node for many alike nodes, send `plan_packed`, put long texts in a "
+            "document"
+        )
+        raise InvalidRequest(
+            f"the request has {size:,} bytes; at most {MAX_REQUEST_BYTES:,}. {way_out}"
+        )
     if not has_work(parsed) and parsed.carry is None:
         raise InvalidRequest(f"a run needs a `goal` or a `plan`; for example {EXAMPLE}")
     if parsed.plan is not None and parsed.plan_packed is not None:
         raise InvalidRequest("give `plan` or `plan_packed`, not both")
     if parsed.continues and parsed.history:
-        raise InvalidRequest("give `continues` or `history`, not both: the run that is continued has its own turns")
+        raise InvalidRequest(
+            "give `continues` or `history`, not both: the run that is continued has its own turns"
+        )
     return parsed
 
 
-def parse_object(model: type[M], inputs: Sequence[Any], what: str, example: str, prefix: str = "") -> M:
-    """Return the model in the only one of the inputs of a run or an update; raises ValueError for anything else."""
+def parse_object(
+    model: type[M], inputs: Sequence[Any], what: str, example: str, prefix: str = ""
+) -> M:
+    """Return the model in the only one of the inputs of a run or an update; raises
+    ValueError for anything else.
+    """
     count = f"{len(inputs)} inputs" if len(inputs) != 1 else _shape(inputs[0])
     if len(inputs) != 1 or not isinstance(inputs[0], dict):
         raise ValueError(f"{what} takes one JSON object, not {count}; for example {example}")
@@ -217,7 +247,9 @@ def parse_object(model: type[M], inputs: Sequence[Any], what: str, example: str,
     try:
         return model.model_validate(inputs[0])
     except ValidationError as error:
-        raise ValueError(f"{prefix}{describe_errors(error, model.model_fields)}; for example {example}") from None
+        raise ValueError(
+            f"{prefix}{describe_errors(error, model.model_fields)}; for example {example}"
+        ) from None
 
 
 def _shape(value: Any) -> str:

@@ -1,7 +1,8 @@
-"""How the text of a model reaches a client while the model writes: through a workflow beside the run, `RunStream`.
+"""How the text of a model reaches a client while the model writes: through a workflow
+beside the run, `RunStream`.
 
-A client that listens starts it. Workers signal it pieces of text, clients poll it by an update. The history of the run
-itself has none of this.
+A client that listens starts it. Workers signal it pieces of text, clients poll it by an update. The
+history of the run itself has none of this.
 """
 
 from typing import Final
@@ -17,14 +18,18 @@ POLL_UPDATE: Final = "poll"
 
 
 def stream_of(run: str) -> str:
-    """Return the workflow id of the stream of a run, which no sub-agent can have: ids of nodes have no hyphen."""
+    """Return the workflow id of the stream of a run, which no sub-agent can have: ids
+    of nodes have no hyphen.
+    """
     return f"{run}.text-stream"
 
 
 class TextPiece(Message):
-    """A piece of the text that one attempt of a node writes. `offset` is how many characters of that text come before.
+    """A piece of the text that one attempt of a node writes. `offset` is how many characters of
+    that text come before.
 
-    With `discarded`, the reason, all that this attempt has written is no output; what comes next begins anew, at 0.
+    With `discarded`, the reason, all that this attempt has written is no output; what comes
+    next begins anew, at 0.
     """
 
     node: str
@@ -42,7 +47,9 @@ class PieceBatch(Message):
 
 
 class StreamItem(TextPiece):
-    """A piece as the stream keeps it. Positions rise, also over the end of a stream and the start of another one."""
+    """A piece as the stream keeps it. Positions rise, also over the end of a stream and
+    the start of another one.
+    """
 
     position: int
 

@@ -32,11 +32,15 @@ class CallEnded(Message):
     ref: Digest = ""
     """The reference to its output."""
     is_made: bool = False
-    """Whether a model or a script has made the call while it ran: its arguments are values then, and no references."""
+    """Whether a model or a script has made the call while it ran: its arguments are values
+    then, and no references.
+    """
 
 
 class NoteCall(Message):
-    """Asks to note what a run has called, beside the artifacts and for all later runs of its tenant."""
+    """Asks to note what a run has called, beside the artifacts and for all
+    later runs of its tenant.
+    """
 
     run: str
     """What its artifacts lie below."""

@@ -20,21 +20,24 @@ def ended_of(counts: Mapping[str, int]) -> int:
 
 
 class NodeView(NodeLine):
-    """A node with what it needs and the start of its output. One that runs in an activity with others has its `seat`:
-    the first of these, and its place among them.
+    """A node with what it needs and the start of its output. One that runs in an activity with
+    others has its `seat`: the first of these, and its place among them.
     """
 
     needs: tuple[str, ...] = ()
     preview: str = ""
-    ref: str | None = Field(default=None, description="reference to the output; of a long one the beginning")
+    ref: str | None = Field(
+        default=None, description="reference to the output; of a long one the beginning"
+    )
     seat: tuple[str, int] | None = None
 
 
 class SubagentView(Message):
     """A sub-agent's report to its parent: what it waits for, and whether that blocks the whole run.
 
-    `name` is its node with the generation; `run` is the first run of its chain. With `writes` the run is over, because
-    it was cancelled, and they are all that it has written, or may have; `usage` is what it has used.
+    `name` is its node with the generation; `run` is the first run of its chain. With `writes` the
+    run is over, because it was cancelled, and they are all that it has written, or may have;
+    `usage` is what it has used.
     """
 
     name: str
@@ -46,10 +49,11 @@ class SubagentView(Message):
 
 
 class RunView(Message):
-    """One page of a run. `counts` has every status with at least one node; `next` is where the next page starts.
+    """One page of a run. `counts` has every status with at least one node; `next` is
+    where the next page starts.
 
-    While the phase is `draining`, nothing starts. `waits_for` has the first 20 nodes that must end before the run
-    continues as new.
+    While the phase is `draining`, nothing starts. `waits_for` has the first 20 nodes that must end
+    before the run continues as new.
     """
 
     id: str
@@ -58,7 +62,9 @@ class RunView(Message):
     phase: str
     progress: str = Field(
         default="",
-        description="how preparing or planning gets on, as only a client knows, or why the run is queued",
+        description=(
+            "how preparing or planning gets on, as only a client knows, or why the run is queued"
+        ),
     )
     goal: str = ""
     counts: dict[str, int] = Field(default_factory=dict)
@@ -69,9 +75,13 @@ class RunView(Message):
     next: int | None = None
     usage: UsageReport = UsageReport()
     budget: dict[str, dict[str, int | float | None]] = Field(default_factory=dict)
-    quote: str = Field(default="", description="what its programs can cost, from the least to the most")
+    quote: str = Field(
+        default="", description="what its programs can cost, from the least to the most"
+    )
     warnings: tuple[str, ...] = ()
-    log: tuple[str, ...] = Field(default=(), description="what its programs have logged, the last of it if it is long")
+    log: tuple[str, ...] = Field(
+        default=(), description="what its programs have logged, the last of it if it is long"
+    )
 
 
 EventKind = Literal[
@@ -93,20 +103,23 @@ EventKind = Literal[
 
 
 class RunEvent(Message):
-    """Something that has happened in a run, with its number and the time as seconds of the Unix clock.
+    """Something that has happened in a run, with its number and the time as
+    seconds of the Unix clock.
 
-    `node` and `generation` say to what. `text` is what it does (started), the beginning of its output (succeeded), why
-    (failed, skipped, cancelled), the question (asked), how far it is (progress) or the problem (ended). `asks` is the
-    question with the update that answers it; `update` and `by` are what has answered it and who, or which `rule` of the
-    operator; `digest` is that of the write which this is about, as it was shown. `status` is how the run has ended, or
-    `replaced` for a plan in the place of one that had begun; `nodes` is how many a plan has, or adds.
+    `node` and `generation` say to what. `text` is what it does (started), the beginning of
+    its output (succeeded), why (failed, skipped, cancelled), the question (asked), how far it
+    is (progress) or the problem (ended). `asks` is the question with the update that answers
+    it; `update` and `by` are what has answered it and who, or which `rule` of the operator;
+    `digest` is that of the write which this is about, as it was shown. `status` is how the
+    run has ended, or `replaced` for a plan in the place of one that had begun; `nodes` is how
+    many a plan has, or adds.
 
-    `progress` and `lost_worker` are what the server knows of a node while it runs, and no history keeps them. They come
-    once, to whoever listens, with the number of the event before.
+    `progress` and `lost_worker` are what the server knows of a node while it runs, and no history
+    keeps them. They come once, to whoever listens, with the number of the event before.
 
-    `text` is what a model writes for an `attempt` of a node, piece by piece; `offset` is how many characters of it come
-    before. `discarded` says why what an attempt has written is no output; what it writes then begins at 0 again.
-    `position` is from where a reader goes on after either.
+    `text` is what a model writes for an `attempt` of a node, piece by piece; `offset` is how many
+    characters of it come before. `discarded` says why what an attempt has written is no output;
+    what it writes then begins at 0 again. `position` is from where a reader goes on after either.
     """
 
     number: int
@@ -128,8 +141,9 @@ class RunEvent(Message):
 
 
 class EventPage(Message):
-    """A page of events. `first` is the first number of this run of the chain, `following` the one that comes after all
-    that it has, and `previous` the run before it, if it was continued. `ended` says that its last event is its end.
+    """A page of events. `first` is the first number of this run of the chain, `following` the one
+    that comes after all that it has, and `previous` the run before it, if it was continued. `ended`
+    says that its last event is its end.
     """
 
     first: int
@@ -140,11 +154,12 @@ class EventPage(Message):
 
 
 class ScriptLine(Message):
-    """What the calls of one line of a script came to: `calls` by status, and `tasks` that it started, with all that
-    they took.
+    """What the calls of one line of a script came to: `calls` by status, and `tasks` that it
+    started, with all that they took.
 
-    `duration_ms` adds up calls that ran side by side. Of `usage`, what is no longer known is left out. Line 0 stands
-    for calls whose line is not known. `error` is what the script itself has raised on the line.
+    `duration_ms` adds up calls that ran side by side. Of `usage`, what is no longer known is
+    left out. Line 0 stands for calls whose line is not known. `error` is what the script itself
+    has raised on the line.
     """
 
     line: int

@@ -1,1 +1,3 @@
-"""The pure core: the plan language, its checks, and the scheduler. Standard library and pydantic only."""
+"""The pure core: the plan language, its checks, and the scheduler. Standard
+library and pydantic only.
+"""

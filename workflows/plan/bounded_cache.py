@@ -1,13 +1,15 @@
 """The one cache of the project: it keeps what was used last, up to a bound in bytes.
 
-A plan, a script or a server decides how large values are, so a bound on their number is none on a worker's memory.
-The bounds stand in the `limits.py` of each layer; docs/operations.md lists them.
+A plan, a script or a server decides how large values are, so a bound on their number is none on a
+worker's memory. The bounds stand in the `limits.py` of each layer; docs/operations.md lists them.
 """
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import fields, is_dataclass
-from threading import Lock  # workflow tasks run in several threads, and share what a cache of this process keeps
+
+# Workflow tasks run in several threads, and share what a cache of this process keeps.
+from threading import Lock
 from typing import Any, Final, Generic, TypeVar
 
 Key = TypeVar("Key", bound=Hashable)
@@ -18,15 +20,18 @@ ENTRY_BYTES: Final = 400
 _OBJECT_BYTES: Final = 32
 """Of an object beside what Python says of it: what the garbage collector and the allocator take."""
 _DECODED_VALUE_BYTES: Final = 200
-"""Of a value or a field in decoded JSON, beside its text: an empty object with its place in another one."""
+"""Of a value or a field in decoded JSON, beside its text: an empty object with
+its place in another one.
+"""
 
 
 class BoundedCache(Generic[Key, Value]):
-    """Keeps values by their keys until they take more than `max_bytes`: then those go first that were used longest ago.
+    """Keeps values by their keys until they take more than `max_bytes`: then those go first that
+    were used longest ago.
 
-    `size_of` says how many bytes a value takes; without it, the value is plain data and is measured. A value that is
-    larger than the bound is not kept at all. Threads may share a cache. Nothing depends on whether a value is kept but
-    the time to make it again.
+    `size_of` says how many bytes a value takes; without it, the value is plain data and is
+    measured. A value that is larger than the bound is not kept at all. Threads may share a cache.
+    Nothing depends on whether a value is kept but the time to make it again.
     """
 
     def __init__(self, max_bytes: int, size_of: Callable[[Value], int] | None = None) -> None:
@@ -69,13 +74,16 @@ class BoundedCache(Generic[Key, Value]):
                 self._drop(next(iter(self._entries)))
 
     def get_or_make(self, key: Key, make: Callable[[], Value]) -> Value:
-        """Return the value that is kept for a key, or the one that is made now. Two threads may both make it."""
+        """Return the value that is kept for a key, or the one that is made now. Two
+        threads may both make it.
+        """
         with self._lock:
             entry = self._entries.get(key)
             if entry is not None:
                 self._entries.move_to_end(key)
                 return entry[1]
-        # A value takes long to make, and may need the same cache: nobody waits for it with the lock held.
+        # A value takes long to make, and may need the same cache: nobody waits for
+        # it with the lock held.
         value = make()
         self.put(key, value)
         return value
@@ -87,8 +95,8 @@ class BoundedCache(Generic[Key, Value]):
 
 
 def memory_of(value: Any) -> int:
-    """Return how many bytes plain data takes: texts, numbers, and what is made of them. What several parts share counts
-    for each of them; of any other object only its head counts.
+    """Return how many bytes plain data takes: texts, numbers, and what is made of them. What
+    several parts share counts for each of them; of any other object only its head counts.
     """
     size: int = value.__sizeof__() + _OBJECT_BYTES
     if isinstance(value, str | bytes | int | float | bool | None):
@@ -105,8 +113,8 @@ def memory_of(value: Any) -> int:
 def decoded_bytes(body: bytes) -> int:
     """Return at least how many bytes JSON takes once it is decoded, without decoding it.
 
-    Each value stands behind a bracket, a comma or a colon. A text takes up to four bytes for each character if one of
-    them is beyond Latin-1.
+    Each value stands behind a bracket, a comma or a colon. A text takes up to four bytes for each
+    character if one of them is beyond Latin-1.
     """
     values = 1 + sum(body.count(mark) for mark in (b"[", b"{", b",", b":"))
     width = 1 if body.isascii() and b"\\u" not in body else 4

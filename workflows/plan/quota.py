@@ -1,10 +1,12 @@
-"""The quota of a namespace: how many runs go on at once, what all of them spend in a day, and who waits in line.
+"""The quota of a namespace: how many runs go on at once, what all of them spend in a day,
+and who waits in line.
 
-A run that begins asks for a place. What it may spend at most is reserved with the place, and counts for the day (in
-UTC) on which the run began. When it ends, the place is free, and only what it has really used still counts.
+A run that begins asks for a place. What it may spend at most is reserved with the place, and counts
+for the day (in UTC) on which the run began. When it ends, the place is free, and only what it has
+really used still counts.
 
-Runs get places in the order in which they first asked: a run never passes another one that waits. A run that asks again
-gets the same answer, so a lost reply does no harm.
+Runs get places in the order in which they first asked: a run never passes another one that waits. A
+run that asks again gets the same answer, so a lost reply does no harm.
 """
 
 from collections.abc import Iterable, Mapping
@@ -34,7 +36,9 @@ class Spending(Frozen):
 
 
 class QuotaLimits(Frozen):
-    """What the operator lets a namespace have, each limit optional: runs at once, and tokens and cost a day."""
+    """What the operator lets a namespace have, each limit optional: runs at once, and
+    tokens and cost a day.
+    """
 
     runs: int | None = Field(default=None, ge=1)
     tokens_a_day: int | None = Field(default=None, ge=1)
@@ -50,7 +54,9 @@ class QuotaLimits(Frozen):
 
 
 class PlaceRequest(Frozen):
-    """A run that asks for a place. `tokens` and `cost` are what its budget lets it spend; None is no limit."""
+    """A run that asks for a place. `tokens` and `cost` are what its budget lets it
+    spend; None is no limit.
+    """
 
     run: str
     """The id of its workflow."""
@@ -61,7 +67,9 @@ class PlaceRequest(Frozen):
 
     @property
     def spending(self) -> Spending:
-        """What it may spend at most. A limit that it does not have counts as nothing; see `Quota.refusal`."""
+        """What it may spend at most. A limit that it does not have counts as
+        nothing; see `Quota.refusal`.
+        """
         return Spending(tokens=self.tokens or 0, cost=self.cost or 0)
 
 
@@ -89,7 +97,9 @@ class QuotaState(Frozen):
 
 
 class PlaceReply(Frozen):
-    """The answer to a run that asks for a place. Without one, the run waits, or ends if it `can_wait` for none."""
+    """The answer to a run that asks for a place. Without one, the run waits, or ends if
+    it `can_wait` for none.
+    """
 
     granted: bool = False
     can_wait: bool = True
@@ -97,7 +107,9 @@ class PlaceReply(Frozen):
 
 
 class Quota:
-    """The places of a namespace and the line before them. `day` is always the number of the day, in UTC."""
+    """The places of a namespace and the line before them. `day` is always the
+    number of the day, in UTC.
+    """
 
     def __init__(self, state: QuotaState) -> None:
         self._limits = state.limits
@@ -106,9 +118,13 @@ class Quota:
         self._places = dict(state.places)
         self._line = dict(state.line)
         self._called: dict[str, None] = {}
-        """Of those who wait, those who were told that there is a place, and have not asked since."""
+        """Of those who wait, those who were told that there is a place,
+        and have not asked since.
+        """
         self._next_look = 0
-        """The place of the run at which the next look begins, among those that go on and those that wait."""
+        """The place of the run at which the next look begins, among those that go
+        on and those that wait.
+        """
 
     @property
     def state(self) -> QuotaState:
@@ -150,7 +166,9 @@ class Quota:
 
         is_new = request.first_run not in self._line
         if is_new and self._bytes() + _entry_bytes(request.run) > MAX_QUOTA_BYTES:
-            return PlaceReply(can_wait=False, reason=f"{len(self._line):,} runs wait already; start it later")
+            return PlaceReply(
+                can_wait=False, reason=f"{len(self._line):,} runs wait already; start it later"
+            )
 
         # There must be room for those who asked before as well: nobody passes them.
         self._line[request.first_run] = request
@@ -158,12 +176,15 @@ class Quota:
             ahead = list(self._line).index(request.first_run)
             return PlaceReply(reason=self._why_not_yet(ahead))
         del self._line[request.first_run]
-        self._places[request.first_run] = Place(run=request.run, day=self._day, reserved=request.spending)
+        self._places[request.first_run] = Place(
+            run=request.run, day=self._day, reserved=request.spending
+        )
         return PlaceReply(granted=True)
 
     def give_back(self, first_run: str, used: Spending | None) -> None:
-        """Free the place of a run that is over, or its place in the line. Without what it has `used`, all that was
-        reserved for it counts as spent. A run that the quota does not know changes nothing.
+        """Free the place of a run that is over, or its place in the line. Without what it
+        has `used`, all that was reserved for it counts as spent. A run that the quota does
+        not know changes nothing.
         """
         self._line.pop(first_run, None)
         self._called.pop(first_run, None)
@@ -172,8 +193,8 @@ class Quota:
             self._spent = self._spent.plus(used if used is not None else place.reserved)
 
     def to_call(self) -> list[PlaceRequest]:
-        """Return the runs of the line for which there is a place now, and note that they are told. A run that was told
-        is not returned again before it has asked.
+        """Return the runs of the line for which there is a place now, and note that they are told.
+        A run that was told is not returned again before it has asked.
         """
         to_call: list[PlaceRequest] = []
         for request in self._entering():
@@ -183,8 +204,8 @@ class Quota:
         return to_call
 
     def next_to_look_at(self) -> dict[str, str]:
-        """Return the workflow ids of runs that go on or wait, by their first run ids: so many as one look takes. If
-        there are more, the next look begins behind these.
+        """Return the workflow ids of runs that go on or wait, by their first run ids: so many as
+        one look takes. If there are more, the next look begins behind these.
         """
         known: dict[str, Place | PlaceRequest] = {**self._places, **self._line}
         names = list(known)
@@ -218,7 +239,9 @@ class Quota:
             if request.tokens is None:
                 return _without_limit("tokens")
             if self._spent.tokens + request.tokens > tokens_a_day:
-                return _used_up(f"{self._spent.tokens:,} of {tokens_a_day:,} tokens", f"{request.tokens:,}")
+                return _used_up(
+                    f"{self._spent.tokens:,} of {tokens_a_day:,} tokens", f"{request.tokens:,}"
+                )
         if cost_a_day is not None:
             if request.cost is None:
                 return _without_limit("cost_usd")
@@ -261,13 +284,15 @@ def _is_within(amount: int, limit: int | None) -> bool:
 
 def _without_limit(name: str) -> str:
     return (
-        f"the namespace has a quota of {name} a day, and this run has no limit of them: start it with "
+        f"the namespace has a quota of {name} a day, and this run has no limit of them: start it "
+        "with "
         f"--budget {name}=N, or have the operator set SENNIT_BUDGET_DEFAULT"
     )
 
 
 def _used_up(spent: str, asked: str) -> str:
     return (
-        f"the runs of the namespace have used {spent} today, and this one may use {asked}: give it a smaller "
+        f"the runs of the namespace have used {spent} today, and this one may use {asked}: give "
+        "it a smaller "
         "--budget, or start it after midnight UTC"
     )

@@ -1,7 +1,7 @@
 """Starts, follows and cancels the activities of nodes: the one place that touches activity handles.
 
-A workflow task emits at most 500 starts and 1 MiB of them; the rest wait for the next task, because one transaction
-holds 4 MiB and a run that breaks that is terminated.
+A workflow task emits at most 500 starts and 1 MiB of them; the rest wait for the next task, because
+one transaction holds 4 MiB and a run that breaks that is terminated.
 """
 
 import asyncio
@@ -46,17 +46,21 @@ from sennit.workflows.run.subagent_status import SubagentStatus
 from sennit.workflows.run.unit_calls import PAID, Units, contract_of, fields_set, node_call
 
 SHARED_BY_SUBAGENTS = "sub-agents share activities"
-"""The change since which runs prepare sub-agents, and store their answers, in activities that several of them share."""
+"""The change since which runs prepare sub-agents, and store their answers, in activities that
+several of them share.
+"""
 _LABEL_CHARACTERS = 120
 """A longer label does not fit beside its bar in the timeline."""
 
 
 class Dispatcher:
-    """The activities in flight of one run. `wake` is called when one ends; `settled` then returns its outcome.
+    """The activities in flight of one run. `wake` is called when one ends; `settled`
+    then returns its outcome.
 
-    `plan` is the plan of the run's own nodes, by its digest, and `epoch` which one this is: 1, or 2 for the plan that
-    replaced a streamed beginning. `replans` says how many more times the model of the answering node may ask for nodes.
-    `tell` has the scheduler take an event, and returns whether it could.
+    `plan` is the plan of the run's own nodes, by its digest, and `epoch` which one this is: 1, or
+    2 for the plan that replaced a streamed beginning. `replans` says how many more times the
+    model of the answering node may ask for nodes. `tell` has the scheduler take an event, and
+    returns whether it could.
     """
 
     def __init__(
@@ -91,7 +95,9 @@ class Dispatcher:
         self.early_fields: Callable[[int], dict[str, Any]] = _nothing_early
         """Gives the fields of a unit's call that are about calls made early."""
         self._moved: set[int] = set()
-        """Calls that their programs were told to have ended later than by the clocks of their workers."""
+        """Calls that their programs were told to have ended later than by the
+        clocks of their workers.
+        """
         self._task = -1
         """The length of the history at the workflow task to which the next two figures belong."""
         self._starts = 0
@@ -102,7 +108,13 @@ class Dispatcher:
         for flight in self._activities():
             flight.handle.cancel(GIVEN_UP)
         successor = Dispatcher(
-            self._state, self._run, plan, self._wake, self._subagent_status, tell=self._tell, epoch=self.epoch + 1
+            self._state,
+            self._run,
+            plan,
+            self._wake,
+            self._subagent_status,
+            tell=self._tell,
+            epoch=self.epoch + 1,
         )
         successor.child_defaults = self.child_defaults
         successor.replans = self.replans
@@ -118,7 +130,9 @@ class Dispatcher:
     @property
     def busy(self) -> bool:
         """Whether any activity is in flight or waits for the next workflow task."""
-        return bool(self._flights or self._waiting or self._ended or self._put_back or self._reported)
+        return bool(
+            self._flights or self._waiting or self._ended or self._put_back or self._reported
+        )
 
     def owes_usage(self) -> bool:
         """Whether a model call or a sub-agent is in flight, or its end has not been taken yet."""
@@ -150,7 +164,9 @@ class Dispatcher:
         self._waiting.clear()
 
     def start(self, decision: Start) -> None:
-        """Start these units in one activity when `start_waiting` is called next, or in a later workflow task."""
+        """Start these units in one activity when `start_waiting` is called next, or in
+        a later workflow task.
+        """
         keys: list[Key] = []
         for unit in _units_of(decision):
             keys.append((unit, self._state.generation[unit]))
@@ -187,7 +203,8 @@ class Dispatcher:
         state = self._state
         unit = decision.units[0]
 
-        # A program reads how its calls have ended now. The scheduler may move some of these ends to a later time.
+        # A program reads how its calls have ended now. The scheduler may move some of
+        # these ends to a later time.
         ends_before: dict[int, int] = {}
         if state.kind_of(unit) == "program":
             for awaited in state.sessions[unit].waits:
@@ -237,7 +254,9 @@ class Dispatcher:
         self._follow(flight)
 
     def _moved_ends(self, program: int, ends_before: dict[int, int]) -> tuple[str, ...]:
-        """Return which of these calls end later than by the clocks of their workers, now or since an advance before."""
+        """Return which of these calls end later than by the clocks of their workers, now or
+        since an advance before.
+        """
         moved: list[str] = []
         for call, ended_at in ends_before.items():
             if ended_at != self._state.ended_at.get(call, 0):
@@ -247,14 +266,22 @@ class Dispatcher:
         return tuple(moved)
 
     def _following_call(self, program: int, unit: int) -> NodeCall:
-        """Return the call of an advance that follows the call of a unit in its activity, and reads that call alone."""
+        """Return the call of an advance that follows the call of a unit in its activity, and
+        reads that call alone.
+        """
         call = self._node_call((program,))
         after = last_told(self._state, self._state.sessions[program])
         follows = name_of(self._state, program, unit)
-        return call.model_copy(update={"refs": {}, "lost": {}, "ends": {}, "follows": follows, "after": after})
+        return call.model_copy(
+            update={"refs": {}, "lost": {}, "ends": {}, "follows": follows, "after": after}
+        )
 
     def _options(
-        self, decision: Start, contract: Call[NodeCall, GroupReply], call: NodeCall, ident: ActivityId
+        self,
+        decision: Start,
+        contract: Call[NodeCall, GroupReply],
+        call: NodeCall,
+        ident: ActivityId,
     ) -> Options:
         """Return the queue, the timeouts, the attempts and the label of an activity."""
         state = self._state
@@ -279,7 +306,9 @@ class Dispatcher:
             options["summary"] = for_bar(f"{name} asks: {question}")
         return options
 
-    def _start_subagent(self, decision: Start, call: NodeCall, ident: ActivityId, options: Options) -> Handle:
+    def _start_subagent(
+        self, decision: Start, call: NodeCall, ident: ActivityId, options: Options
+    ) -> Handle:
         state = self._state
         unit = decision.units[0]
         spec = state.spec_of(unit)
@@ -289,7 +318,11 @@ class Dispatcher:
         budget = None
         if decision.limits is not None:
             budget = limit_fields(decision.limits)
-        inherited = {**self.child_defaults, "budget": budget, "run_prefix": prefix_below(self._run, name)}
+        inherited = {
+            **self.child_defaults,
+            "budget": budget,
+            "run_prefix": prefix_below(self._run, name),
+        }
         shared = None
         if workflow.patched(SHARED_BY_SUBAGENTS):
             shared = self._shared
@@ -298,7 +331,9 @@ class Dispatcher:
         return asyncio.create_task(work)
 
     def look_up(self, unit: int, generation: int) -> None:
-        """Learn from the ledger of effects what became of a write that was cut off in this generation."""
+        """Learn from the ledger of effects what became of a write that was cut
+        off in this generation.
+        """
         state = self._state
         spec = state.spec_of(unit)
         name = state.full_path(unit, generation)
@@ -373,7 +408,9 @@ class Dispatcher:
         flight.handle.add_done_callback(lambda _: self._done(flight))
 
     def _summary(self, units: Units, name: str, summary: str) -> str:
-        """Return the label of an activity: the call itself, or the paths of several units as far as there is room."""
+        """Return the label of an activity: the call itself, or the paths of several units
+        as far as there is room.
+        """
         if len(units) > MAX_NAMED_MEMBERS:
             last = self._state.path(units[-1])
             label = f"{name} … {last}"
@@ -388,15 +425,16 @@ class Dispatcher:
         if not flight.handle.cancelled():
             flight.handle.exception()  # an exception that nobody retrieves would be logged
         for key in flight.keys:
-            # A unit that has started again belongs to another activity: this one told of its end before.
+            # A unit that has started again belongs to another activity: this one
+            # told of its end before.
             if self._flights.get(key) is flight:
                 del self._flights[key]
         self._ended.append(flight)
         self._wake()
 
     def tell(self, request: object, *more: object) -> None:
-        """Take what an activity of several units tells of those that have ended. Ignores reports of any other form, and
-        reports of activities that are not under way.
+        """Take what an activity of several units tells of those that have ended. Ignores reports of
+        any other form, and reports of activities that are not under way.
         """
         self.reports += 1
         progress = message_in(GroupProgress, request, *more)
@@ -420,7 +458,9 @@ class Dispatcher:
 
     @property
     def group_places(self) -> dict[int, tuple[str, int]]:
-        """For each unit in an activity with others: the unit by which the activity is called, and the unit's place."""
+        """For each unit in an activity with others: the unit by which the activity is
+        called, and the unit's place.
+        """
         places: dict[int, tuple[str, int]] = {}
         for flight in self._activities():
             if flight.call:
@@ -430,8 +470,8 @@ class Dispatcher:
         return places
 
     def cancel(self, unit: int, generation: int) -> None:
-        """Cancel what runs for a unit; it ends all the same. If an advance of a program follows, that is not cancelled
-        alone.
+        """Cancel what runs for a unit; it ends all the same. If an advance of a program follows,
+        that is not cancelled alone.
         """
         flight = self._flights.get((unit, generation))
         if flight is None or flight.handle.done():
@@ -442,8 +482,8 @@ class Dispatcher:
         flight.handle.cancel(GIVEN_UP)
 
     def suspend(self) -> None:
-        """Put back what waits to start, and cancel what runs, so that it starts again later. Writes that have begun
-        come to their end first.
+        """Put back what waits to start, and cancel what runs, so that it starts again later. Writes
+        that have begun come to their end first.
         """
         for _, keys in self._waiting:
             self._put_back_all(keys)
@@ -457,8 +497,8 @@ class Dispatcher:
             self._wake()
 
     def settled(self) -> list[Ended]:
-        """Return the units that have ended since the last call, in order, each with its reply if there is one, and
-        between them the early calls that have ended.
+        """Return the units that have ended since the last call, in order, each with its reply if
+        there is one, and between them the early calls that have ended.
         """
         ends: list[Ended] = [*self._put_back, *self._reported]
         self._put_back = []
@@ -478,7 +518,8 @@ class Dispatcher:
             count = 1
         ends = outcomes.ends_of(flight.handle, count, is_followed=flight.is_followed)
 
-        # The advance that follows may not have run, or may have read a value that a person has skipped meanwhile.
+        # The advance that follows may not have run, or may have read a value that a person
+        # has skipped meanwhile.
         if flight.is_followed:
             is_valid = len(ends) > 1 and self._still_wanted(*flight.keys[0])
             if not is_valid:
@@ -490,9 +531,14 @@ class Dispatcher:
             settled.append(end)
         return settled
 
-    def _end_in(self, flight: InFlight, outcome: Outcome, reply: NodeReply | None) -> tuple[Outcome, NodeReply | None]:
-        """Return the outcome of a unit as it counts for the run, which knows what the activity was for."""
-        # A sub-agent has told of its writes, and one that was cancelled of its usage, in reports of its own.
+    def _end_in(
+        self, flight: InFlight, outcome: Outcome, reply: NodeReply | None
+    ) -> tuple[Outcome, NodeReply | None]:
+        """Return the outcome of a unit as it counts for the run, which knows
+        what the activity was for.
+        """
+        # A sub-agent has told of its writes, and one that was cancelled of its usage,
+        # in reports of its own.
         if flight.subagent:
             outcome = replace(outcome, effects=self._subagent_status.effects_of(flight.subagent))
             used = self._subagent_status.usage_of(flight.subagent)
@@ -529,8 +575,12 @@ def _label_name(ident: ActivityId, decision: Start) -> str:
     return f"{ident.label}+{others}"
 
 
-def _started(contract: Call[NodeCall, GroupReply], call: NodeCall, ident: ActivityId, options: Options) -> Handle:
-    return workflow.start_activity(contract.name, call, activity_id=str(ident), result_type=contract.gives, **options)
+def _started(
+    contract: Call[NodeCall, GroupReply], call: NodeCall, ident: ActivityId, options: Options
+) -> Handle:
+    return workflow.start_activity(
+        contract.name, call, activity_id=str(ident), result_type=contract.gives, **options
+    )
 
 
 def _nothing_early(_: int) -> dict[str, Any]:

@@ -9,8 +9,8 @@ from sennit.workflows.run.dispatcher import Dispatcher
 MEBIBYTE = 1024 * 1024
 SOFT_BOUNDS = (20_000, 20 * MEBIBYTE, 1_500)
 HARD_BOUNDS = (40_000, 40 * MEBIBYTE, 1_900)
-"""Events, bytes and updates of one history. The server ends a run at 51,200 events or 50 MiB, and refuses updates from
-2,000 on.
+"""Events, bytes and updates of one history. The server ends a run at 51,200 events or 50 MiB, and
+refuses updates from 2,000 on.
 """
 SIGNALS = 5
 """So many signals of shared activities count as one update: the server takes 10,000 of them."""
@@ -22,9 +22,9 @@ LATER_SHARE = 0.25
 class Drain:
     """The drain of one run: it continues as new at an instant at which nothing runs.
 
-    At the soft bound it starts nothing for at most 20 s. If something long remains, it goes on, and tries again later.
-    At the hard bound it starts nothing more, and cancels what runs: that begins again from its markers. Writes that
-    have begun come to their end first.
+    At the soft bound it starts nothing for at most 20 s. If something long remains, it goes on, and
+    tries again later. At the hard bound it starts nothing more, and cancels what runs: that begins
+    again from its markers. Writes that have begun come to their end first.
     """
 
     def __init__(self) -> None:

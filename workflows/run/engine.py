@@ -1,7 +1,8 @@
-"""Carries out the scheduler's decisions: events in, decisions out, activities between. Plain code on workflow time.
+"""Carries out the scheduler's decisions: events in, decisions out, activities between.
 
-The engine never decides. It passes every event to `step` in the order of arrival and carries out the decisions in the
-order in which `step` returns them, so a replay with the same events does the same.
+The engine is plain code on workflow time, and never decides. It passes every event to `step` in
+the order of arrival and carries out the decisions in the order in which `step` returns them, so
+a replay with the same events does the same.
 """
 
 import asyncio
@@ -16,7 +17,14 @@ from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
 from sennit.workflows.limits import MAX_KEPT_REPLIES, MAX_RUN_WARNINGS
-from sennit.workflows.messages.contracts import AskedCall, CheckResult, LedgerLine, NodeReply, PlanPage, ProgramPage
+from sennit.workflows.messages.contracts import (
+    AskedCall,
+    CheckResult,
+    LedgerLine,
+    NodeReply,
+    PlanPage,
+    ProgramPage,
+)
 from sennit.workflows.messages.ends import CallEnd
 from sennit.workflows.messages.message import message_in
 from sennit.workflows.messages.request import RunRequest
@@ -62,7 +70,14 @@ from sennit.workflows.run.dispatcher import Dispatcher
 from sennit.workflows.run.drain import Drain
 from sennit.workflows.run.extension import PlanExtender
 from sennit.workflows.run.freeze import Freeze, frozen_by
-from sennit.workflows.run.outcomes import EarlyEnded, Ended, advance_of, graph_of, invalid_result, page_of
+from sennit.workflows.run.outcomes import (
+    EarlyEnded,
+    Ended,
+    advance_of,
+    graph_of,
+    invalid_result,
+    page_of,
+)
 from sennit.workflows.run.setup import RunSetup
 from sennit.workflows.run.speculation import EarlyCalls
 from sennit.workflows.run.subagent import inherited
@@ -74,11 +89,14 @@ from sennit.workflows.views.journal import Journal, RunLog
 from sennit.workflows.views.writes import writes_of
 
 LAST_WORDS = timedelta(seconds=5)
-"""How long a run that is over waits for the usage of calls that it has cancelled. Workers hear of that within a second.
+"""How long a run that is over waits for the usage of calls that it has cancelled. Workers hear
+of that within a second.
 """
 
 FIRST_LEDGER_PAUSE, LAST_LEDGER_PAUSE = timedelta(seconds=1), timedelta(seconds=30)
-"""Between two looks at the ledger of effects, while a write is in flight that the run does not wait for."""
+"""Between two looks at the ledger of effects, while a write is in flight that the
+run does not wait for.
+"""
 
 
 class Engine:
@@ -102,7 +120,8 @@ class Engine:
         self.usage = NO_USAGE
         self.warnings: dict[str, None] = {}
         self.log = RunLog()
-        self.abandoned: list[NodeReply | None] = []  # of an earlier plan's nodes; None for a cancelled one
+        # Of an earlier plan's nodes; None for a cancelled one.
+        self.abandoned: list[NodeReply | None] = []
         self.status: EndStatus | None = None
         self.frozen: Freeze | None = None
         self._status_of_frozen: EndStatus | None = None  # once a person has ended the run
@@ -113,20 +132,25 @@ class Engine:
         self._setup = setup
         self._must_read_ledger = False
         self._ledger: asyncio.Task[None] | None = None
-        self.forgotten: tuple[Written, ...] = ()  # writes from before a reset, of nodes that there are not yet
+        # Writes from before a reset, of nodes that there are not yet.
+        self.forgotten: tuple[Written, ...] = ()
         self.subagents = subagents
         self._awake = self._is_outdated = False
         self._alarm = DeadlineTimer(self.wake)
         self.extender = PlanExtender(self, setup)
         self._drain = Drain()
         self._broken: BaseException | None = None
-        self.dispatcher = Dispatcher(state, setup.run_prefix, plan, self.wake, subagents, tell=self._step, epoch=epoch)
+        self.dispatcher = Dispatcher(
+            state, setup.run_prefix, plan, self.wake, subagents, tell=self._step, epoch=epoch
+        )
         self.early: EarlyCalls | None = None
+        # What models have asked for since the last turn, in replies that still come.
         self._asked_calls: list[AskedCall] = []
-        """What models have asked for since the last turn, in replies that still come."""
 
     def post(self, event: Event) -> None:
-        """Take an event from outside at once, so that the next update is checked against the changed state."""
+        """Take an event from outside at once, so that the next update is checked
+        against the changed state.
+        """
         if self.frozen is not None:
             if isinstance(event, StopRequested):
                 self._stop_frozen(event.status)
@@ -143,8 +167,8 @@ class Engine:
 
     @property
     def shown_status(self) -> RunStatus:
-        """The run's status as people see it. A run is also blocked when nothing runs but blocked sub-agents. One in
-        which a program sleeps goes on by itself, whatever else it asks.
+        """The run's status as people see it. A run is also blocked when nothing runs but blocked
+        sub-agents. One in which a program sleeps goes on by itself, whatever else it asks.
         """
         if self.status is not None:
             return self.status
@@ -208,8 +232,8 @@ class Engine:
         return judge(self.state, update)
 
     def final_rejection(self, update: Update) -> str:
-        """Return the rejection of an update that does not fit now and will not fit later either; "" if it may still
-        fit.
+        """Return the rejection of an update that does not fit now and will not fit later either;
+        "" if it may still fit.
         """
         if self.frozen is not None:
             return self.judge(update).rejection
@@ -222,14 +246,18 @@ class Engine:
         return verdict.rejection
 
     def writes(self, *, all_made: bool = False) -> tuple[WriteLine, ...]:
-        """Return what became of writes, as `writes_of` does; of a frozen run also of those that have ended since."""
+        """Return what became of writes, as `writes_of` does; of a frozen run also of those
+        that have ended since.
+        """
         known = writes_of(self.state, all_made=all_made, forgotten=self.forgotten)
         if self.frozen is not None:
             return self.frozen.writes(known)
         return known
 
     async def run(self) -> bool:
-        """Work until the run ends (True) or is to continue as new (False). Raises what `fail` was given."""
+        """Work until the run ends (True) or is to continue as new (False). Raises
+        what `fail` was given.
+        """
         while True:
             self._turn()
             if self.status is not None:
@@ -250,8 +278,8 @@ class Engine:
         await self._hear_of_cancelled_calls()
 
     async def _hear_of_cancelled_calls(self) -> None:
-        """Wait a moment for the model calls and sub-agents that were cancelled, so that the report has what they have
-        used. A worker that is gone says nothing.
+        """Wait a moment for the model calls and sub-agents that were cancelled, so that the report
+        has what they have used. A worker that is gone says nothing.
         """
         if not self.dispatcher.owes_usage():
             return
@@ -284,10 +312,12 @@ class Engine:
             if self.is_frozen:
                 self._pass_by(event, reply)
                 continue
-            event.more = units > 1  # so that short calls that become ready together share an activity
+            # So that short calls that become ready together share an activity.
+            event.more = units > 1
             has_restarted = self.state.generation.get(event.unit) != event.generation
             if reply is not None and has_restarted:
-                self.usage = self.usage.plus(reply.usage)  # of a call that was cancelled, and whose node runs again
+                # Of a call that was cancelled, and whose node runs again.
+                self.usage = self.usage.plus(reply.usage)
             elif reply is not None:
                 self._note(event.unit, reply)
                 if reply.page is not None and self.expects(event):
@@ -333,11 +363,16 @@ class Engine:
     def _check_room(self, count: int) -> None:
         """Raise ApplicationError if the run would get too many nodes by so many more."""
         if len(self.state.status) + count > MAX_UNITS:
-            full = f"the run would have over {MAX_UNITS:,} nodes and items; give a part of the work to another run"
+            full = (
+                f"the run would have over {MAX_UNITS:,} nodes and items; give a part of the work "
+                "to another run"
+            )
             raise ApplicationError(full, type="TooManyCalls", non_retryable=True)
 
     def expects(self, event: NodeEnded) -> bool:
-        """Whether this unit's end is still open: neither the run nor the unit has stopped or started again."""
+        """Whether this unit's end is still open: neither the run nor the unit has
+        stopped or started again.
+        """
         state = self.state
         if self.frozen is not None or state.ended:
             return False
@@ -345,7 +380,9 @@ class Engine:
         return is_running and state.generation[event.unit] == event.generation
 
     def begin(self, checked: CheckResult, *, more: bool) -> None:
-        """Start on the plan, or ask a person about it first. `more` says that its planner still writes."""
+        """Start on the plan, or ask a person about it first. `more` says that
+        its planner still writes.
+        """
         question = self._question(checked, self.state.graph)
         if question is not None:
             self.post(PlanHeld(question))
@@ -353,8 +390,8 @@ class Engine:
             self.post(RunStarted(more))
 
     def _question(self, checked: CheckResult, graph: Graph) -> Question | None:
-        """Return what a person is asked about a plan before it starts, if they are. A plan that is one program asks by
-        itself, before it begins and with the arguments in place.
+        """Return what a person is asked about a plan before it starts, if they are. A plan that is
+        one program asks by itself, before it begins and with the arguments in place.
         """
         is_program = len(graph.specs) == 1 and graph.specs[0].is_program
         if not self.approves_plan or is_program:
@@ -369,8 +406,9 @@ class Engine:
         *,
         more: bool = False,
     ) -> None:
-        """Go on with the nodes of a page, unless the run has ended: with the end of the node that has asked for them by
-        its `reply`, or as a part of a plan of which there may be `more` to come.
+        """Go on with the nodes of a page, unless the run has ended: with the end of the
+        node that has asked for them by its `reply`, or as a part of a plan of which there
+        may be `more` to come.
 
         Raises ApplicationError if it is no page of this plan, or the run gets too many nodes by it.
         """
@@ -395,11 +433,11 @@ class Engine:
         self.wake()
 
     def replace_plan(self, checked: CheckResult) -> None:
-        """Start on another plan from its beginning, and cancel what runs. The results of equal work are found again. If
-        people approve plans, they are asked about this one first.
+        """Start on another plan from its beginning, and cancel what runs. The results of equal work
+        are found again. If people approve plans, they are asked about this one first.
 
-        The same calls have other activity ids in both plans, because an id must not repeat in a run, but the same
-        content keys.
+        The same calls have other activity ids in both plans, because an id must not repeat in a
+        run, but the same content keys.
         """
         state, graph = self.state, graph_of(checked.execution_plan)
         for end in self.dispatcher.settled():
@@ -440,7 +478,9 @@ class Engine:
         self.approves_plan = request.approve_plan
 
     def limit(self, limits: Limits, ceilings: Limits | None) -> None:
-        """Set the limits of the whole run from now on, and what a person may raise them to at most."""
+        """Set the limits of the whole run from now on, and what a person may
+        raise them to at most.
+        """
         millis = None
         if limits.time is not None:
             millis = round(limits.time * 1000)
@@ -450,7 +490,8 @@ class Engine:
         self.post(BudgetRaised(limits.amounts(), millis, highest))
 
     def read_ledger(self) -> None:
-        """Have the run learn, with its next turn, what it has written and forgotten because it was reset.
+        """Have the run learn, with its next turn, what it has written and
+        forgotten because it was reset.
 
         The callback of a reset calls this, and no event loop runs in that.
         """
@@ -464,11 +505,12 @@ class Engine:
             self._ledger.add_done_callback(self._has_read_ledger)
 
     async def _read_ledger(self) -> None:
-        """Ask until nothing is in flight that was begun before the reset, and that this run does not wait for.
+        """Ask until nothing is in flight that was begun before the reset, and that this
+        run does not wait for.
 
-        What the run waited for when it asked decides whether it asks again. What it waits for when the reply comes
-        would not do: a worker may take the reply together with the end of a write, or with a person's update, and a
-        replay may take each by itself.
+        What the run waited for when it asked decides whether it asks again. What it waits for when
+        the reply comes would not do: a worker may take the reply together with the end of a write,
+        or with a person's update, and a replay may take each by itself.
         """
         pause = FIRST_LEDGER_PAUSE
         while True:
@@ -483,7 +525,9 @@ class Engine:
             pause = min(2 * pause, LAST_LEDGER_PAUSE)
 
     def _waits_for_all(self, known: Iterable[Written], running: Mapping[int, None]) -> bool:
-        """Whether each write in flight is that of a unit that was `running`, and for whose end the run waits."""
+        """Whether each write in flight is that of a unit that was `running`, and for
+        whose end the run waits.
+        """
         for write in known:
             if write.status != "in flight":
                 continue
@@ -494,7 +538,9 @@ class Engine:
     def _has_read_ledger(self, task: asyncio.Task[None]) -> None:
         self._ledger = None
         if not task.cancelled() and task.exception() is not None:
-            self.warnings[f"what was written before the reset is not known: {task.exception()}"] = None
+            self.warnings[f"what was written before the reset is not known: {task.exception()}"] = (
+                None
+            )
         self.wake()
 
     async def has_read_ledger(self) -> None:
@@ -503,7 +549,9 @@ class Engine:
         await workflow.wait_condition(lambda: self._ledger is None)
 
     def fail(self, error: BaseException) -> None:
-        """End `run` with this error, and cancel what runs. Has no effect on a run that ends already."""
+        """End `run` with this error, and cancel what runs. Has no effect on a
+        run that ends already.
+        """
         if not self.state.ended and self.frozen is None:
             self._broken = error
             self.post(StopRequested("failed"))
@@ -519,12 +567,15 @@ class Engine:
         name = log_name(self.state, unit)
         self.log.note(name, reply.log)
 
-    def _step(self, event: Event, reply: NodeReply | None = None, ends: Iterable[CallEnd] = ()) -> bool:
-        """Have the scheduler take an event, with the `reply` of its node and the `ends` of calls of a program, and do
-        what it decides.
+    def _step(
+        self, event: Event, reply: NodeReply | None = None, ends: Iterable[CallEnd] = ()
+    ) -> bool:
+        """Have the scheduler take an event, with the `reply` of its node and the `ends` of calls of
+        a program, and do what it decides.
 
-        If that breaks an invariant, the run freezes: it does nothing of what this step has decided, and takes no later
-        event. Returns False then. A replay freezes at the same event, as long as the fault is there.
+        If that breaks an invariant, the run freezes: it does nothing of what this step has
+        decided, and takes no later event. Returns False then. A replay freezes at the same event,
+        as long as the fault is there.
         """
         if self.frozen is not None:
             return False
@@ -546,7 +597,9 @@ class Engine:
         return True
 
     def _note_advance(self, program: int, reply: NodeReply | None, ends: Iterable[CallEnd]) -> None:
-        """Keep how calls of a program have ended in its advance, and how the program has, if it is over."""
+        """Keep how calls of a program have ended in its advance, and how the
+        program has, if it is over.
+        """
         for name, end_reply in ends:
             self._note(unit_called(self.state, program, name), end_reply)
         if reply is not None:
@@ -565,10 +618,16 @@ class Engine:
 
     # calls that are made early
 
-    def speculate(self, speculation: Speculation | None, past: PastSpeculation | None = None) -> None:
-        """Make calls early from now on, if the run may. `past` is what the runs before it in its chain have made."""
+    def speculate(
+        self, speculation: Speculation | None, past: PastSpeculation | None = None
+    ) -> None:
+        """Make calls early from now on, if the run may. `past` is what the runs before it
+        in its chain have made.
+        """
         if speculation is not None:
-            self.early = EarlyCalls(speculation, self.state, lambda number: self.dispatcher.note_early_end(number))
+            self.early = EarlyCalls(
+                speculation, self.state, lambda number: self.dispatcher.note_early_end(number)
+            )
             if past is not None:
                 self.early.go_on(past)
             self.dispatcher.early_fields = self._early_fields
@@ -582,16 +641,19 @@ class Engine:
 
     @property
     def past_speculation(self) -> PastSpeculation | None:
-        """What the run that goes on from here has to know of calls made early; None if it makes none."""
+        """What the run that goes on from here has to know of calls made early;
+        None if it makes none.
+        """
         if self.early is None:
             return None
         return self.early.past
 
     def hear_of_call(self, request: object, *more: object) -> None:
-        """Take that a model has asked for a call, in a reply that still comes. Ignores what is no such message.
+        """Take that a model has asked for a call, in a reply that still comes. Ignores
+        what is no such message.
 
-        Signals are heard before what ended in the same task, and a replay may have joined that with the task before.
-        So what is made of this one is decided behind all ends.
+        Signals are heard before what ended in the same task, and a replay may have joined that with
+        the task before. So what is made of this one is decided behind all ends.
         """
         call = message_in(AskedCall, request, *more)
         if call is not None and self.early is not None:
@@ -599,7 +661,9 @@ class Engine:
             self.wake()
 
     def forget_early(self) -> None:
-        """The run was reset, so that nothing is used that was called early. It decides no command."""
+        """The run was reset, so that nothing is used that was called early.
+        It decides no command.
+        """
         if self.early is not None:
             self.early.reset()
 
@@ -637,14 +701,17 @@ class Engine:
 
     def _freeze(self, event: Event, error: Exception) -> None:
         workflow.logger.error("the scheduler broke an invariant; the run is frozen", exc_info=error)
-        task = workflow.info().get_current_history_length() + 1  # the event behind the start of this workflow task
+        # The event behind the start of this workflow task.
+        task = workflow.info().get_current_history_length() + 1
         self.frozen = frozen_by(error, event, self.state, task)
         self.dispatcher.hold()
         self._speculate(EarlyCalls.give_up)
         self.wake()
 
     def _turn_frozen(self) -> None:
-        """Note what writes have come to. Once a person has ended the run, it is over when nothing of it runs."""
+        """Note what writes have come to. Once a person has ended the run, it is over
+        when nothing of it runs.
+        """
         for end in self.dispatcher.settled():
             if not isinstance(end, EarlyEnded):
                 self._pass_by(*end)
@@ -653,14 +720,18 @@ class Engine:
         self._changed()
 
     def _pass_by(self, event: NodeEnded, reply: NodeReply | None) -> None:
-        """Keep of an end that the scheduler does not learn of what was written and what was used."""
+        """Keep of an end that the scheduler does not learn of what was
+        written and what was used.
+        """
         assert self.frozen is not None
         self.frozen.note_ends(self.state, [event])
         if reply is not None:
             self.usage = self.usage.plus(reply.usage)
 
     def _stop_frozen(self, status: EndStatus) -> None:
-        """End a frozen run for a person, without its scheduler: what runs is cancelled, and writes end first."""
+        """End a frozen run for a person, without its scheduler: what runs is
+        cancelled, and writes end first.
+        """
         if self._status_of_frozen is None or status == "cancelled":
             self._status_of_frozen = status
         self.dispatcher.give_up()
@@ -669,7 +740,9 @@ class Engine:
     def _judge_frozen(self, update: Update) -> Verdict:
         assert self.frozen is not None
         if self._status_of_frozen is not None:
-            return Verdict(rejection="the run ends; it only waits for what still runs", is_final=True)
+            return Verdict(
+                rejection="the run ends; it only waits for what still runs", is_final=True
+            )
         if isinstance(update, Finish):
             return Verdict(StopRequested("partial"), "the run ends now with what there is")
         return Verdict(rejection=f"{self.frozen.problem} It takes `finish` only.", is_final=True)
@@ -681,10 +754,11 @@ class Engine:
         return self.quiet and (self.state.draining or self._is_outdated or suggested)
 
     async def _rest(self) -> None:
-        """Wait for something to arrive, for the earliest deadline, or for the next workflow task to start more.
+        """Wait for something to arrive, for the earliest deadline, or for the next
+        workflow task to start more.
 
-        A task that the server hands out together with the answer to the last one says of every pinned run that its
-        version is outdated. So the task of a timer has to say it too.
+        A task that the server hands out together with the answer to the last one says of every
+        pinned run that its version is outdated. So the task of a timer has to say it too.
         """
         if self.frozen is not None:
             await workflow.wait_condition(lambda: self._awake)
@@ -693,7 +767,9 @@ class Engine:
             await workflow.sleep(timedelta(milliseconds=1), summary="starting more nodes")
             return
         if self.quiet and workflow.info().is_target_worker_deployment_version_changed():
-            await workflow.sleep(timedelta(milliseconds=1), summary="looking for a newer version of the workers")
+            await workflow.sleep(
+                timedelta(milliseconds=1), summary="looking for a newer version of the workers"
+            )
             self._is_outdated = workflow.info().is_target_worker_deployment_version_changed()
             return
         self._alarm.set(self.state)
@@ -709,7 +785,9 @@ def _unit_count(ends: Iterable[Ended]) -> int:
     return count
 
 
-def _by_node(graph: Graph, fields: Mapping[str, Mapping[str, JsonValue]]) -> dict[int, dict[str, Any]]:
+def _by_node(
+    graph: Graph, fields: Mapping[str, Mapping[str, JsonValue]]
+) -> dict[int, dict[str, Any]]:
     """Return the fields that a page has of older nodes, by the places of these nodes."""
     by_node: dict[int, dict[str, Any]] = {}
     for name, of_node in fields.items():

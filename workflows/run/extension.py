@@ -1,4 +1,5 @@
-"""Adds nodes to a running plan: while a planner streams, when a joiner asks for more work, when a model calls tools.
+"""Adds nodes to a running plan: while a planner streams, when a joiner asks for more work,
+when a model calls tools.
 
 An activity checks every addition, and gives it as a page. Additions come one after the other.
 """
@@ -46,7 +47,9 @@ class ExtensibleRun(Protocol):
         """Whether this unit's end is still open."""
 
     def append(self, page: PlanPage, ended: NodeEnded, reply: NodeReply) -> None:
-        """Take over added nodes with the end of the node that has asked for them. Raises ApplicationError."""
+        """Take over added nodes with the end of the node that has asked for them.
+        Raises ApplicationError.
+        """
 
     def post(self, event: Event) -> None:
         """Take an event."""
@@ -84,23 +87,30 @@ class PlanExtender:
         if error is not None:
             self._engine.fail(error)
 
-    async def check(self, draft: str, call: Call[DraftCall, CheckResult] = CHECK_PLAN, unit: int = -1) -> CheckResult:
-        """Check a plan that continues this one, or a replan of `unit`, until every fact that it asks for is known.
+    async def check(
+        self, draft: str, call: Call[DraftCall, CheckResult] = CHECK_PLAN, unit: int = -1
+    ) -> CheckResult:
+        """Check a plan that continues this one, or a replan of `unit`, until every fact
+        that it asks for is known.
 
-        The verdict names the nodes whose facts it lacks. Of those that have ended, the outputs are given the next time;
-        the end of those that run is waited for; what starts later is asked by itself. A replan has its turn before and
-        after, but not while it waits.
+        The verdict names the nodes whose facts it lacks. Of those that have ended, the outputs are
+        given the next time; the end of those that run is waited for; what starts later is asked by
+        itself. A replan has its turn before and after, but not while it waits.
         """
         state = self._engine.state
         asked: list[int] = []
-        if unit < 0:  # it goes on with what has begun while it was written: little, and its facts are known at once
+        # It goes on with what has begun while it was written: little, and its
+        # facts are known at once.
+        if unit < 0:
             for node, spec in enumerate(state.graph.specs):
                 if not spec.page and not is_manifest(state.digest[node] or ""):
                     asked.append(node)
         while True:
             refs = self._outputs(draft, unit, asked)
             if sum(map(len, refs.values())) > MAX_FACT_REFERENCES_BYTES:
-                return CheckResult(problems=(f"it tests the outputs of too many nodes at once: {len(refs):,}",))
+                return CheckResult(
+                    problems=(f"it tests the outputs of too many nodes at once: {len(refs):,}",)
+                )
             base = self._engine.dispatcher.plan
             checked = await self._setup.check(call, draft=draft, base=base, refs=refs)
             awaited = places_of(state.graph, checked.awaits)
@@ -110,7 +120,9 @@ class PlanExtender:
                 return checked
 
     async def edit(self, unit: int, script: str, *, repeat_writes: bool) -> CheckResult:
-        """Check another script for a program. Who edits at the same time comes after this has been taken over."""
+        """Check another script for a program. Who edits at the same time comes after
+        this has been taken over.
+        """
         async with self._turn:
             node = self._engine.state.path(unit)
             fields: dict[str, Any] = {"node": node, "script": script}
@@ -125,16 +137,24 @@ class PlanExtender:
         return await self._check_at(CHECK_ANSWER, unit, summary, node=node, answer=answer)
 
     async def _check_at(
-        self, call: Call[CheckCall, CheckResult], unit: int, summary: str = "check the plan", **fields: Any
+        self,
+        call: Call[CheckCall, CheckResult],
+        unit: int,
+        summary: str = "check the plan",
+        **fields: Any,
     ) -> CheckResult:
-        """Check something about a unit by the plan that it lies in. What a person waits for is not tried for long."""
+        """Check something about a unit by the plan that it lies in. What a person waits for
+        is not tried for long.
+        """
         page = self._engine.state.spec_of(unit).page
         base = page or self._engine.dispatcher.plan
         waits = call is CHECK_TOOL_CALLS
         return await self._setup.check(call, summary, waits=waits, base=base, **fields)
 
     async def _ends(self, nodes: list[int], *, lets_on: bool) -> bool:
-        """Wait until none of the nodes runs; return whether other additions may have come meanwhile."""
+        """Wait until none of the nodes runs; return whether other additions
+        may have come meanwhile.
+        """
         ended = partial(self._none_run, nodes)
         if not lets_on or ended():
             await workflow.wait_condition(ended)
@@ -147,7 +167,9 @@ class PlanExtender:
         return True
 
     def _outputs(self, draft: str, unit: int, nodes: list[int]) -> dict[str, str]:
-        """Return the outputs of these nodes that have ended; for `unit`, the output is its request."""
+        """Return the outputs of these nodes that have ended; for `unit`, the
+        output is its request.
+        """
         state = self._engine.state
         refs = outputs_of(state, nodes)
         if unit >= 0:
@@ -159,8 +181,8 @@ class PlanExtender:
         return all(status[node] != RUNNING for node in nodes)
 
     async def _extend(self, event: NodeEnded, reply: NodeReply) -> None:
-        """Add the nodes that a model asked for. The model's own node ends with its next turn, or with its request for a
-        replan.
+        """Add the nodes that a model asked for. The model's own node ends with its next turn, or
+        with its request for a replan.
 
         Nothing is added for a node that was cancelled meanwhile.
         """
@@ -179,7 +201,9 @@ class PlanExtender:
                 engine.dispatcher.replans = max(0, engine.dispatcher.replans - 1)
             outcome = outcome_of(reply)
             if checked.problems and is_replan:
-                ended: Outcome | None = replace(outcome, digest=None, again=True, objections=checked.problems)
+                ended: Outcome | None = replace(
+                    outcome, digest=None, again=True, objections=checked.problems
+                )
             elif checked.problems:
                 problem = checked.problems[0][:500]
                 ended = Outcome(error=("ToolLoopFailed", problem), usage=outcome.usage)
@@ -188,9 +212,11 @@ class PlanExtender:
             if ended is not None:
                 engine.post(replace(event, outcome=ended))
 
-    def _grown(self, event: NodeEnded, reply: NodeReply, checked: CheckResult, outcome: Outcome) -> Outcome | None:
-        """Go on with the nodes, and with the end of the one that asked for them. If they do not fit, return how that
-        one ends instead.
+    def _grown(
+        self, event: NodeEnded, reply: NodeReply, checked: CheckResult, outcome: Outcome
+    ) -> Outcome | None:
+        """Go on with the nodes, and with the end of the one that asked for them. If they do not
+        fit, return how that one ends instead.
         """
         state, page = self._engine.state, checked.page
         try:
@@ -219,7 +245,7 @@ class PlanExtender:
 
 
 def _gains_facts(state: RunState, awaited: Sequence[int]) -> bool:
-    """Whether the verdict on a draft, which lacks the facts of the `awaited` nodes, gets some if it is asked for again:
-    a node has succeeded, or has started meanwhile.
+    """Whether the verdict on a draft, which lacks the facts of the `awaited` nodes, gets some if it
+    is asked for again: a node has succeeded, or has started meanwhile.
     """
     return any(state.status[node] in (RUNNING, SUCCEEDED) for node in awaited)

@@ -31,16 +31,23 @@ ENDS = get_args(RunEnd)
 
 
 async def note_run(
-    setup: RunSetup, state: RunState, plan: str, status: RunStatus, took: Mapping[int, int] = MappingProxyType({})
+    setup: RunSetup,
+    state: RunState,
+    plan: str,
+    status: RunStatus,
+    took: Mapping[int, int] = MappingProxyType({}),
 ) -> None:
-    """Start a workflow of its own that has the calls of this run noted, and return as soon as the server has it.
+    """Start a workflow of its own that has the calls of this run noted, and return as
+    soon as the server has it.
 
-    The run never learns what became of it, and no failure of it is the run's: the server gives it up after ten minutes.
-    (A server starts no child of a run that has ended meanwhile, so the run waits for one answer of the server.) One
-    whose id would be too long for a database is not started, and neither is one of a run without calls. `took` is how
-    long those calls took that were made early, by the units that have taken them over.
+    The run never learns what became of it, and no failure of it is the run's: the server gives it
+    up after ten minutes. (A server starts no child of a run that has ended meanwhile, so the run
+    waits for one answer of the server.) One whose id would be too long for a database is not
+    started, and neither is one of a run without calls. `took` is how long those calls took that
+    were made early, by the units that have taken them over.
     """
-    ident = f"{workflow.info().workflow_id}.noted-calls"  # no sub-agent has this name: nodes have no hyphen
+    # No sub-agent has this name: nodes have no hyphen.
+    ident = f"{workflow.info().workflow_id}.noted-calls"
     calls, left_out = calls_of(state, took)
     if not calls or status not in ENDS or text_bytes(ident) > MAX_NOTED_ID_BYTES:
         return

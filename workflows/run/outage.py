@@ -1,4 +1,6 @@
-"""Waits out an outage of what a run is planned with: it is blocked, and tries again by itself or on demand."""
+"""Waits out an outage of what a run is planned with: it is blocked, and tries again
+by itself or on demand.
+"""
 
 import shlex
 from collections.abc import Callable
@@ -18,7 +20,14 @@ from sennit.workflows.run.outcomes import used_by
 from sennit.workflows.run.timer import milliseconds
 from sennit.workflows.views.questions import tried_again_at
 
-OUTAGES = (*OF_MODELS, "McpUnavailable", "ModelTimeout", "ReplyCut", "StoreUnavailable", "WorkerLost")
+OUTAGES = (
+    *OF_MODELS,
+    "McpUnavailable",
+    "ModelTimeout",
+    "ReplyCut",
+    "StoreUnavailable",
+    "WorkerLost",
+)
 """Errors that may be over later, though nobody changes anything."""
 Decision = Literal["retry", "finish"]
 
@@ -26,8 +35,9 @@ Decision = Literal["retry", "finish"]
 class Outage:
     """The outage that a run waits for now, if any. `changed` is called when one begins.
 
-    After each failed try it waits twice as long as before; a try that cost tokens is repeated only on demand. A run
-    waits only where it would park after the failure of a node, and at most as long in all.
+    After each failed try it waits twice as long as before; a try that cost tokens is
+    repeated only on demand. A run waits only where it would park after the failure of a
+    node, and at most as long in all.
     """
 
     def __init__(self, changed: Callable[[], None] = lambda: None) -> None:
@@ -53,7 +63,9 @@ class Outage:
         self._decision = decision
 
     async def wait(self, error: ApplicationError) -> None:
-        """Return when it is time to try again. Raises `error` if that is of no use, or a person gives up."""
+        """Return when it is time to try again. Raises `error` if that is of no
+        use, or a person gives up.
+        """
         now = milliseconds()
         self._until = self._until or now + self._park_for
         left = self._until - now

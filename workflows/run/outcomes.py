@@ -1,11 +1,12 @@
 """Turns the ends of activities into outcomes for the scheduler.
 
-A unit ends with its activity. An activity of several units may also tell of some ends while the other units go on.
-Anybody who may use the server can complete an activity, and with anything: a result of another kind is a failure.
+A unit ends with its activity. An activity of several units may also tell of some ends while the
+other units go on. Anybody who may use the server can complete an activity, and with anything: a
+result of another kind is a failure.
 
-A `NodeReply` is what an activity sends, with values, texts and logs. An `Outcome` is the part of it that the scheduler
-decides by. Both are needed: the scheduler is pure and keeps no values, and failures and cancellations have an outcome
-but no reply.
+A `NodeReply` is what an activity sends, with values, texts and logs. An `Outcome` is the part of it
+that the scheduler decides by. Both are needed: the scheduler is pure and keeps no values, and
+failures and cancellations have an outcome but no reply.
 """
 
 import asyncio
@@ -14,7 +15,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from temporalio import exceptions
-from temporalio.exceptions import ActivityError, ApplicationError, CancelledError, ChildWorkflowError
+from temporalio.exceptions import (
+    ActivityError,
+    ApplicationError,
+    CancelledError,
+    ChildWorkflowError,
+)
 
 from sennit.workflows.messages.contracts import (
     NOT_RUN,
@@ -52,19 +58,24 @@ Key = tuple[int, int]
 End = tuple[NodeEnded, NodeReply | None]
 Ended = EarlyEnded | End
 """What has come to its end, of units or beside them."""
-NO_RESULT = ("InvalidResult", "its activity was completed with something that is not its result, as if by hand")
+NO_RESULT = (
+    "InvalidResult",
+    "its activity was completed with something that is not its result, as if by hand",
+)
 
 
 def result_of(call: Call[In, Out], result: Any) -> Out:
-    """Return the result of an activity. Raises ApplicationError of type InvalidResult if it is of another kind."""
+    """Return the result of an activity. Raises ApplicationError of type InvalidResult if
+    it is of another kind.
+    """
     if not isinstance(result, call.gives):
         raise invalid_result()
     return result
 
 
 def graph_of(execution_plan: str) -> Graph:
-    """Return the graph of a plan that an activity gave packed. Raises ApplicationError of type InvalidResult, also if
-    the plan has no nodes, or they do not fit each other.
+    """Return the graph of a plan that an activity gave packed. Raises ApplicationError of type
+    InvalidResult, also if the plan has no nodes, or they do not fit each other.
     """
     plan = plan_of(execution_plan)
     if not plan.specs:
@@ -85,8 +96,8 @@ def plan_of(execution_plan: str) -> ExecutionPlan:
 
 
 def page_of(graph: Graph, page: PlanPage) -> ExecutionPlan:
-    """Return the nodes of a page, by their places in the whole plan. Raises ApplicationError of type InvalidResult,
-    also if the page names a node that the plan has not.
+    """Return the nodes of a page, by their places in the whole plan. Raises ApplicationError of
+    type InvalidResult, also if the page names a node that the plan has not.
     """
     known = places_of(graph, page.known)
     places_of(graph, (*page.facts, *page.fallbacks))
@@ -96,9 +107,11 @@ def page_of(graph: Graph, page: PlanPage) -> ExecutionPlan:
         raise invalid_result() from None
 
 
-def advance_of(state: RunState, page: ProgramPage, ended: NodeEnded) -> tuple[ProgramAdvanced, list[CallEnd]]:
-    """Return what an advance of a program has come to, and how calls of its page have ended by now. Raises
-    ApplicationError of type InvalidResult.
+def advance_of(
+    state: RunState, page: ProgramPage, ended: NodeEnded
+) -> tuple[ProgramAdvanced, list[CallEnd]]:
+    """Return what an advance of a program has come to, and how calls of its page have ended by now.
+    Raises ApplicationError of type InvalidResult.
     """
     program = ended.unit
     count = len(state.graph.specs)
@@ -147,7 +160,9 @@ def advance_of(state: RunState, page: ProgramPage, ended: NodeEnded) -> tuple[Pr
 
 
 def places_of(graph: Graph, names: Iterable[str]) -> list[int]:
-    """Return the nodes of these ids, which an activity gave. Raises ApplicationError of type InvalidResult."""
+    """Return the nodes of these ids, which an activity gave. Raises ApplicationError
+    of type InvalidResult.
+    """
     try:
         return [graph.by_id[name] for name in names]
     except LookupError:
@@ -175,7 +190,14 @@ def outcome_of(reply: NodeReply) -> Outcome:
         if again:
             attempts = 0
         error = (reply.error.type, reply.error.message)
-        return Outcome(error=error, attempts=attempts, again=again, at=reply.at, usage=reply.usage, span=reply.span)
+        return Outcome(
+            error=error,
+            attempts=attempts,
+            again=again,
+            at=reply.at,
+            usage=reply.usage,
+            span=reply.span,
+        )
     if reply.question is not None:
         return Outcome(attempts=0, question=reply.question)
     return Outcome(
@@ -197,9 +219,11 @@ def outcome_of(reply: NodeReply) -> Outcome:
     )
 
 
-def ends_of(handle: Any, count: int, *, is_followed: bool = False) -> list[tuple[Outcome, NodeReply | None]]:
-    """Return each unit's outcome with its reply, and behind them that of the advance that followed, if one did. If the
-    activity itself failed, there is only its usage.
+def ends_of(
+    handle: Any, count: int, *, is_followed: bool = False
+) -> list[tuple[Outcome, NodeReply | None]]:
+    """Return each unit's outcome with its reply, and behind them that of the advance that followed,
+    if one did. If the activity itself failed, there is only its usage.
     """
     error: BaseException | None = None
     if not handle.cancelled():
@@ -218,7 +242,8 @@ def ends_of(handle: Any, count: int, *, is_followed: bool = False) -> list[tuple
                 return [(outcome_of(reply), reply) for reply in replies]
         failed = Outcome(error=NO_RESULT, usage=None)
 
-    # Each member of a group starts again alone, so that only the unit that fails by itself has failed.
+    # Each member of a group starts again alone, so that only the unit that
+    # fails by itself has failed.
     if count > 1:
         again = Outcome(error=failed.error, attempts=0, again=True)
         return [(again, None)] * count
@@ -233,11 +258,11 @@ def ends_of(handle: Any, count: int, *, is_followed: bool = False) -> list[tuple
 def restart(
     spec: NodeSpec, outcome: Outcome, reply: NodeReply | None, *, is_write: bool
 ) -> tuple[Outcome, NodeReply | None]:
-    """Return the outcome of a unit that was suspended: it starts again later, unless it came to an end of its own, as a
-    write that had begun did.
+    """Return the outcome of a unit that was suspended: it starts again later, unless it came to an
+    end of its own, as a write that had begun did.
 
-    A model call is charged; how much one that was cancelled has used is not known. A sub-agent's next run counts the
-    usage of this one.
+    A model call is charged; how much one that was cancelled has used is not known. A sub-agent's
+    next run counts the usage of this one.
     """
     if outcome.error is None or (is_write and outcome.error[0] not in LOST):
         return outcome, reply
@@ -258,7 +283,9 @@ def looked_up(outcome: Outcome) -> Outcome:
 
 
 def failed_outcome(error: BaseException | None) -> Outcome:
-    """Return the outcome of an activity that failed for good: its type, message, attempts and usage."""
+    """Return the outcome of an activity that failed for good: its type,
+    message, attempts and usage.
+    """
     cause = _cause_of(error)
     if isinstance(error, ChildWorkflowError) and not isinstance(cause, ApplicationError):
         return Outcome(error=("SubAgentFailed", _ended(cause)), usage=None)
@@ -266,7 +293,9 @@ def failed_outcome(error: BaseException | None) -> Outcome:
         attempt = 1
         if cause.details and isinstance(cause.details[0], int):
             attempt = cause.details[0]
-        return Outcome(error=(cause.type or "Failed", cause.message), attempts=attempt, usage=used_by(error))
+        return Outcome(
+            error=(cause.type or "Failed", cause.message), attempts=attempt, usage=used_by(error)
+        )
     if isinstance(cause, exceptions.TimeoutError):
         kind = "unknown"
         if cause.type is not None:
@@ -278,7 +307,9 @@ def failed_outcome(error: BaseException | None) -> Outcome:
 
 
 def used_by(error: BaseException | None) -> Usage:
-    """Return the usage in a failure: of all attempts of its activity, or of the sub-agent's run that failed."""
+    """Return the usage in a failure: of all attempts of its activity, or of the
+    sub-agent's run that failed.
+    """
     cause = _cause_of(error)
     if not isinstance(cause, ApplicationError):
         return NO_USAGE
@@ -293,7 +324,8 @@ def used_by(error: BaseException | None) -> Usage:
     used = cause.details[1]
     if not _is_list_of(int, used):
         return NO_USAGE
-    if len(used) not in (len(NO_USAGE), len(NO_USAGE) - 1):  # older workers tell of no cached tokens
+    # Older workers tell of no cached tokens.
+    if len(used) not in (len(NO_USAGE), len(NO_USAGE) - 1):
         return NO_USAGE
     return Usage(*used)
 
@@ -312,7 +344,9 @@ def logged_by(error: BaseException | None) -> tuple[str, ...]:
 
 
 def _is_list_of(kind: type, detail: Any) -> bool:
-    """Whether a detail of a failure, which anybody may have written, is a list of values of this kind."""
+    """Whether a detail of a failure, which anybody may have written, is a list
+    of values of this kind.
+    """
     return isinstance(detail, list) and all(isinstance(value, kind) for value in detail)
 
 
@@ -331,12 +365,13 @@ def _ended(cause: BaseException | None) -> str:
 
 @dataclass(slots=True, eq=False)
 class InFlight:
-    """One activity under way: the units it runs, and in which generations. Suspended, they start again later.
+    """One activity under way: the units it runs, and in which generations. Suspended,
+    they start again later.
 
-    If `is_followed`, the second unit is an advance of a program that follows the first, if that has a value. `subagent`
-    is the name of the sub-agent that the activity runs, `is_paid` says that it spends tokens, and `looks_up` that it
-    only looks up a write in the ledger of effects. `ended` has the units of whose ends the `attempt` has told before
-    the activity ends.
+    If `is_followed`, the second unit is an advance of a program that follows the first, if that has
+    a value. `subagent` is the name of the sub-agent that the activity runs, `is_paid` says that it
+    spends tokens, and `looks_up` that it only looks up a write in the ledger of effects. `ended`
+    has the units of whose ends the `attempt` has told before the activity ends.
     """
 
     units: tuple[int, ...]
@@ -356,8 +391,8 @@ class InFlight:
         return list(zip(self.units, self.generations, strict=True))
 
     def tell(self, progress: GroupProgress) -> Iterator[End]:
-        """Yield the units that have ended, as an activity tells while it goes on. Reports of an attempt before the last
-        one that told, and second reports of a unit, count for nothing.
+        """Yield the units that have ended, as an activity tells while it goes on. Reports of an
+        attempt before the last one that told, and second reports of a unit, count for nothing.
         """
         if progress.attempt < self.attempt:
             return
@@ -373,7 +408,9 @@ class InFlight:
                 yield NodeEnded(*key, outcome), reply
 
     def ends(self, outcomes: Sequence[tuple[Outcome, NodeReply | None]]) -> Iterator[End]:
-        """Yield the units that end with the activity. A unit of whose end it told before ended then."""
+        """Yield the units that end with the activity. A unit of whose end it
+        told before ended then.
+        """
         for key, (outcome, reply) in zip(self.keys, outcomes, strict=True):
             if key not in self.ended:
                 yield NodeEnded(*key, outcome), reply

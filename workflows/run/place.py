@@ -1,4 +1,6 @@
-"""The place of a run in the quota of its namespace: it waits for the place, and gives it back when it is over."""
+"""The place of a run in the quota of its namespace: it waits for the place, and gives
+it back when it is over.
+"""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -16,11 +18,15 @@ from sennit.workflows.plan.quota import PlaceReply, Spending
 ASK_AGAIN = timedelta(minutes=10)
 """A run that waits asks again after this, though it has not heard of a place."""
 LAST_ANSWER = timedelta(seconds=15)
-"""How long a run that is cancelled waits for the answer to its question. Longer than an attempt to ask may take."""
+"""How long a run that is cancelled waits for the answer to its question. Longer than an
+attempt to ask may take.
+"""
 
 
 class RunPlace:
-    """The place of this run, if its namespace has a quota. `changed` is called when the wait begins."""
+    """The place of this run, if its namespace has a quota. `changed` is
+    called when the wait begins.
+    """
 
     def __init__(self, *, is_held: bool, changed: Callable[[], None]) -> None:
         self.is_held = is_held
@@ -53,7 +59,9 @@ class RunPlace:
             self._changed()
             with suppress(TimeoutError):
                 await workflow.wait_condition(
-                    lambda: self._is_called, timeout=ASK_AGAIN, timeout_summary="a place in the quota of the namespace"
+                    lambda: self._is_called,
+                    timeout=ASK_AGAIN,
+                    timeout_summary="a place in the quota of the namespace",
                 )
 
     def call(self) -> None:
@@ -61,7 +69,8 @@ class RunPlace:
         self._is_called = True
 
     async def give_back(self, used: Usage) -> None:
-        """Tell the quota that this run is over, and what it has used. A run without a place tells nobody.
+        """Tell the quota that this run is over, and what it has used. A run
+        without a place tells nobody.
 
         If the quota cannot be told, it learns of the end by itself, within ten minutes.
         """
@@ -81,8 +90,8 @@ class RunPlace:
 
 
 async def _answered(asking: asyncio.Task[PlaceReply]) -> PlaceReply:
-    """Return the answer. A run that is cancelled waits for it all the same: if it gave its place back before it had got
-    it, the quota would count the place of a run that is over.
+    """Return the answer. A run that is cancelled waits for it all the same: if it gave its place
+    back before it had got it, the quota would count the place of a run that is over.
     """
     try:
         return await asyncio.shield(asking)

@@ -1,4 +1,6 @@
-"""Takes the parts of a plan that its planner sends while it writes: of one attempt, in order, within bounds."""
+"""Takes the parts of a plan that its planner sends while it writes: of one attempt,
+in order, within bounds.
+"""
 
 from sennit.workflows.limits import MAX_DRAFT_UNPACKED_BYTES, MAX_DRAFTS
 from sennit.workflows.messages.contracts import PlanDraft, PlanPage
@@ -10,8 +12,9 @@ from sennit.workflows.plan.limits import MAX_DRAFT_BYTES
 class PlanDrafts:
     """The drafts of one run: at most 100, of 1 MiB together, each at most 256 KiB unpacked.
 
-    What has the wrong run, attempt or sequence is dropped unread, and so is what is over a bound, with all that follows
-    it. Nothing is lost by it: the whole plan comes with the end of the planner's activity.
+    What has the wrong run, attempt or sequence is dropped unread, and so is what is over a
+    bound, with all that follows it. Nothing is lost by it: the whole plan comes with the end of
+    the planner's activity.
     """
 
     def __init__(self) -> None:

@@ -35,17 +35,37 @@ _NEED_BYTES = 12
 """About how long a node is in JSON without its texts, and each of the nodes that it needs."""
 
 HELP: dict[str, Any] = {
-    "updates": {update.name: {"about": update.about, "example": update.example} for update in UPDATES},
+    "updates": {
+        update.name: {"about": update.about, "example": update.example} for update in UPDATES
+    },
     "queries": {
-        "plan": {"about": "the run, a page of nodes at a time", "example": {"from": 0, "limit": MAX_PAGE_NODES}},
+        "plan": {
+            "about": "the run, a page of nodes at a time",
+            "example": {"from": 0, "limit": MAX_PAGE_NODES},
+        },
         "node": {"about": "one node", "example": {"node": "n7"}},
         "sharing": {"about": "which nodes share an activity, and why others do not", "example": {}},
         "costs": {"about": "what each node has used, the dearest first", "example": {}},
-        "figures": {"about": "what parallelism has brought, and when each call ran", "example": {"from": 0}},
-        "script": {"about": "a program's script, and what each line has called", "example": {"node": "main"}},
-        "outputs": {"about": "where outputs lie, for workers to read them", "example": {"nodes": ["n7"]}},
-        "state": {"about": "where the run stands, for workers to play on from there", "example": {"part": 0}},
-        "events": {"about": "what has happened, a page of events at a time", "example": {"after": 0}},
+        "figures": {
+            "about": "what parallelism has brought, and when each call ran",
+            "example": {"from": 0},
+        },
+        "script": {
+            "about": "a program's script, and what each line has called",
+            "example": {"node": "main"},
+        },
+        "outputs": {
+            "about": "where outputs lie, for workers to read them",
+            "example": {"nodes": ["n7"]},
+        },
+        "state": {
+            "about": "where the run stands, for workers to play on from there",
+            "example": {"part": 0},
+        },
+        "events": {
+            "about": "what has happened, a page of events at a time",
+            "example": {"after": 0},
+        },
         "help": {"about": "this", "example": {}},
     },
 }
@@ -74,7 +94,10 @@ class QueryHandlers:
     @abstractmethod
     def _halted_by(self) -> tuple[BlockedOn, ...]: ...
 
-    @workflow.query(name="plan", description='The run, a page of nodes at a time: {} or {"from": 500, "limit": 500}')
+    @workflow.query(
+        name="plan",
+        description='The run, a page of nodes at a time: {} or {"from": 500, "limit": 500}',
+    )
     def query_plan(self, request: Any = None, *more: Any) -> dict[str, Any]:
         """Return a page of the run as `RunView`."""
         del more
@@ -100,7 +123,9 @@ class QueryHandlers:
         del more
         return node_view(self._engine, workflow.info().workflow_id, request)
 
-    @workflow.query(name="sharing", description="Which nodes may share an activity, and why others do not")
+    @workflow.query(
+        name="sharing", description="Which nodes may share an activity, and why others do not"
+    )
     def query_sharing(self, request: Any = None, *more: Any) -> dict[str, Any]:
         """Return a sentence for each of the first 500 nodes, or `{"problem": ...}`."""
         del request, more
@@ -108,15 +133,21 @@ class QueryHandlers:
             return {"problem": NOT_PLANNED}
         return {"nodes": explained(self._engine.state)}
 
-    @workflow.query(name="costs", description="What the run and each of its nodes have used, beside its budget")
+    @workflow.query(
+        name="costs", description="What the run and each of its nodes have used, beside its budget"
+    )
     def query_costs(self, request: Any = None, *more: Any) -> dict[str, Any]:
         """Return the ledger, and tokens, calls and dollars by node."""
         del request, more
         return cost_view(self._engine, self._setup.spent)
 
-    @workflow.query(name="figures", description="What parallelism has brought, and when each call ran")
+    @workflow.query(
+        name="figures", description="What parallelism has brought, and when each call ran"
+    )
     def query_figures(self, request: Any = None, *more: Any) -> dict[str, Any]:
-        """Return a page of calls with the figures of the run as `FiguresPage`, or `{"problem": ...}`."""
+        """Return a page of calls with the figures of the run as `FiguresPage`,
+        or `{"problem": ...}`.
+        """
         del more
         if self._engine is None:
             return {"problem": NOT_PLANNED}
@@ -127,7 +158,10 @@ class QueryHandlers:
         page = figures_page(self._engine.state, self._setup.spent, start, limit, speculated)
         return page.model_dump(mode="json", exclude_defaults=True)
 
-    @workflow.query(name="script", description='A program with what each line of it has called: {"node": "main"}')
+    @workflow.query(
+        name="script",
+        description='A program with what each line of it has called: {"node": "main"}',
+    )
     def query_script(self, request: Any = None, *more: Any) -> dict[str, Any]:
         """Return a program as `ScriptView`, or `{"problem": ...}`."""
         del more
@@ -139,7 +173,9 @@ class QueryHandlers:
             return {"problem": view}
         return view.model_dump(mode="json")
 
-    @workflow.query(name="outputs", description='Where outputs lie, for workers to read them: {"nodes": ["n7"]}')
+    @workflow.query(
+        name="outputs", description='Where outputs lie, for workers to read them: {"nodes": ["n7"]}'
+    )
     def query_outputs(self, request: Any = None, *more: Any) -> dict[str, Any]:
         """Return `OutputPlaces`: of this run alone, whoever asks."""
         del more
@@ -151,7 +187,10 @@ class QueryHandlers:
             places = output_places(engine.state, names, self._answer_ref, engine.dispatcher.plan)
         return OutputPlaces(places=places).model_dump(mode="json")
 
-    @workflow.query(name="state", description='Where the run stands, for workers to play on from there: {"part": 0}')
+    @workflow.query(
+        name="state",
+        description='Where the run stands, for workers to play on from there: {"part": 0}',
+    )
     def query_state(self, request: Any = None, *more: Any) -> dict[str, Any]:
         """Return a piece of `RunStateView` as `RunStatePart`, or `{"problem": ...}`."""
         del more
@@ -161,9 +200,13 @@ class QueryHandlers:
             return {"problem": self._engine.frozen.problem}
         return state_part(self._engine, self._setup.run_context, request)
 
-    @workflow.query(name="events", description='What has happened, a page at a time: {} or {"after": 500}')
+    @workflow.query(
+        name="events", description='What has happened, a page at a time: {} or {"after": 500}'
+    )
     def query_events(self, request: Any = None, *more: Any) -> dict[str, Any]:
-        """Return a page of events as `EventPage`. `through` leaves out what a workflow task that began later noted."""
+        """Return a page of events as `EventPage`. `through` leaves out what a workflow task
+        that began later noted.
+        """
         del more
         fields = _fields(request)
         after = fields.get("after")
@@ -174,7 +217,9 @@ class QueryHandlers:
             through = None
         page = self._journal.page(after, through)
         previous = workflow.info().continued_run_id or ""
-        return page.model_copy(update={"previous": previous}).model_dump(mode="json", exclude_defaults=True)
+        return page.model_copy(update={"previous": previous}).model_dump(
+            mode="json", exclude_defaults=True
+        )
 
     @workflow.query(name="help", description="What can be asked of this run and done to it")
     def query_help(self, request: Any = None, *more: Any) -> dict[str, Any]:
@@ -184,8 +229,8 @@ class QueryHandlers:
 
 
 def run_view(view: RunView, engine: Engine | None, request: Any) -> dict[str, Any]:
-    """Return `view` with a page of nodes. A request that is not a page gets the first page. Of a frozen run, whose
-    state may be wrong, there is only what became of its writes.
+    """Return `view` with a page of nodes. A request that is not a page gets the first page. Of a
+    frozen run, whose state may be wrong, there is only what became of its writes.
     """
     if engine is None:
         return view.model_dump(mode="json")
@@ -194,7 +239,9 @@ def run_view(view: RunView, engine: Engine | None, request: Any) -> dict[str, An
     state = engine.state
     start, limit = _page(request)
     agents = engine.subagents.lines(state, view.id)
-    shown = ShownRun(state, view.id, engine.blocked_children, view.blocked, forgotten=engine.forgotten)
+    shown = ShownRun(
+        state, view.id, engine.blocked_children, view.blocked, forgotten=engine.forgotten
+    )
     places = engine.dispatcher.group_places
 
     # Texts that a person reads count twice: JSON escapes some of their characters.
@@ -235,8 +282,9 @@ def run_view(view: RunView, engine: Engine | None, request: Any) -> dict[str, An
 
 
 def cost_view(engine: Engine | None, planning: Usage) -> dict[str, Any]:
-    """Return the budget, the usage of the planner and of each node (the most expensive first, at most 500), and what
-    was wasted on nodes of an earlier plan whose outputs this plan does not have.
+    """Return the budget, the usage of the planner and of each node (the most expensive
+    first, at most 500), and what was wasted on nodes of an earlier plan whose outputs
+    this plan does not have.
     """
     rows: list[dict[str, Any]] = []
     if any(planning):
@@ -297,7 +345,9 @@ def _fields(request: Any) -> dict[str, Any]:
 
 
 def _node_name(request: Any) -> str:
-    """Return the node that a request names: in the field `node`, or as the request itself. "" if it names none."""
+    """Return the node that a request names: in the field `node`, or as the request
+    itself. "" if it names none.
+    """
     name = request
     if isinstance(request, dict):
         name = request.get("node")
@@ -307,8 +357,9 @@ def _node_name(request: Any) -> str:
 
 
 def node_view(engine: Engine | None, run: str, request: Any) -> dict[str, Any]:
-    """Return one node, or `{"problem": ...}` that says what to ask instead. `subagent` is the end of a sub-agent's id,
-    behind the run's own id and a dot. A sub-agent that has not started yet will have this id too.
+    """Return one node, or `{"problem": ...}` that says what to ask instead. `subagent` is the end
+    of a sub-agent's id, behind the run's own id and a dot. A sub-agent that has not started yet
+    will have this id too.
     """
     if engine is None:
         return {"problem": NOT_PLANNED}

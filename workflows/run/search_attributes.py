@@ -1,8 +1,9 @@
-"""Search attributes: how people tell runs apart in the web UI's lists and in `temporal workflow list`.
+"""Search attributes: how people tell runs apart in the web UI's lists and in
+`temporal workflow list`.
 
-A namespace must know an attribute before a run may set it: an unknown one fails the workflow task for ever. So
-`prepare` finds out which exist, and a run sets only those. A run that began before an attribute was created goes on
-without it.
+A namespace must know an attribute before a run may set it: an unknown one fails the workflow task
+for ever. So `prepare` finds out which exist, and a run sets only those. A run that began before an
+attribute was created goes on without it.
 """
 
 import asyncio
@@ -37,7 +38,9 @@ KINDS = {name: key.indexed_value_type.name.capitalize() for name, key in KEYS.it
 """The type of each as the `temporal` command writes it."""
 
 OF_SUBAGENTS = ("SennitStatus", "SennitBlockedOn")
-"""What a sub-agent writes. Lists of Sennit show the runs above it, which count for all below them."""
+"""What a sub-agent writes. Lists of Sennit show the runs above it, which
+count for all below them.
+"""
 _UNUSUAL = ("blocked", "partial", "failed", "cancelled")
 
 Value = str | int | float | None
@@ -45,20 +48,25 @@ Value = str | int | float | None
 
 @dataclass(slots=True)
 class SearchAttributes:
-    """The attributes of one run. `names` are those that its namespace has; with none, nothing is ever set.
+    """The attributes of one run. `names` are those that its namespace has; with
+    none, nothing is ever set.
 
-    Every write is an event of the history, so a write carries only changes. There is one when status or phase changes,
-    and when the run begins or stops needing a person. Otherwise there is one at most every ten seconds; a timer sees to
-    it that nodes which ended in between are written too, so that a list is never further behind than that.
+    Every write is an event of the history, so a write carries only changes. There is one when
+    status or phase changes, and when the run begins or stops needing a person. Otherwise there is
+    one at most every ten seconds; a timer sees to it that nodes which ended in between are written
+    too, so that a list is never further behind than that.
 
-    What is due is decided by the attributes that the history has recorded, and by nothing that a workflow task without
-    commands could have left here: a replay may join such a task with the next one.
+    What is due is decided by the attributes that the history has recorded, and by nothing
+    that a workflow task without commands could have left here: a replay may join such a
+    task with the next one.
     """
 
     names: tuple[str, ...] = ()
     tenant: str = ""
     of_subagent: bool = False
-    """Whether lists show only what is unusual: a person has to act, or the run has come to no good end."""
+    """Whether lists show only what is unusual: a person has to act, or the run
+    has come to no good end.
+    """
     _written_at: datetime | None = None
     _looked_at: tuple[int, int, int] | None = None
     _timer: asyncio.Task[None] | None = None
@@ -73,8 +81,8 @@ class SearchAttributes:
         outage: Sequence[BlockedOn] = (),
         wake: Callable[[], None] | None = None,
     ) -> None:
-        """Write what is due, or have the run woken by `wake` when it is. `started` counts the nodes started so far;
-        `outage` is what planning waits for.
+        """Write what is due, or have the run woken by `wake` when it is. `started` counts the nodes
+        started so far; `outage` is what planning waits for.
         """
         if not self.names:
             return
@@ -91,8 +99,8 @@ class SearchAttributes:
         if not has_changed and self._written_at is not None:
             if activity == self._looked_at:  # no node has started or ended
                 return
-            # The end of the timer decides, and not the clock: a replay may join this task with a later one, whose time
-            # it then has.
+            # The end of the timer decides, and not the clock: a replay may join this task with a
+            # later one, whose time it then has.
             if self._timer is not None:
                 return
             due = self._written_at + EVERY
@@ -101,7 +109,11 @@ class SearchAttributes:
                 return
 
         self._looked_at = activity
-        values: dict[str, Value] = {"SennitStatus": status, "SennitPhase": phase, "SennitBlockedOn": waits_for}
+        values: dict[str, Value] = {
+            "SennitStatus": status,
+            "SennitPhase": phase,
+            "SennitBlockedOn": waits_for,
+        }
         values |= self._figures(shown, spent)
         changes = self._changes(values)
         if changes:
@@ -112,7 +124,10 @@ class SearchAttributes:
 
     def _figures(self, shown: ShownRun | None, spent: Usage) -> dict[str, Value]:
         """Return how much the run has used, for whom, and how far it is."""
-        values: dict[str, Value] = {"SennitTokens": float(spent.tokens), "SennitCostUsd": dollars(spent.cost)}
+        values: dict[str, Value] = {
+            "SennitTokens": float(spent.tokens),
+            "SennitCostUsd": dollars(spent.cost),
+        }
         if self.tenant:
             values["SennitTenant"] = self.tenant
         if shown is not None:
@@ -128,7 +143,9 @@ class SearchAttributes:
             workflow.upsert_search_attributes(changes)
 
     def _has_changed(self, status: RunStatus, phase: str, *, is_blocked: bool) -> bool:
-        """Whether lists show another status or phase of the run, or wrongly that it needs a person or does not."""
+        """Whether lists show another status or phase of the run, or wrongly that it
+        needs a person or does not.
+        """
         has = workflow.info().typed_search_attributes
         blocked_on = has.get(KEYS["SennitBlockedOn"])
         if self._differs("SennitStatus", has.get(KEYS["SennitStatus"]), status):
@@ -157,8 +174,8 @@ class SearchAttributes:
 
     @property
     def notes(self) -> list[str]:
-        """Return the board's note about attributes that the namespace lacks; none if it has all, and on the board of a
-        sub-agent, because that above it has the note.
+        """Return the board's note about attributes that the namespace lacks; none if it has all,
+        and on the board of a sub-agent, because that above it has the note.
         """
         if self.of_subagent:
             return []
@@ -169,8 +186,8 @@ class SearchAttributes:
         return ["", f"Missing search attributes: {listed}. Run `sennit setup` to create them."]
 
     def _changes(self, values: dict[str, Value]) -> list[SearchAttributeUpdate[Any]]:
-        """Return what differs from the run's attributes: those it has set, continued with, or got from a copied start
-        form. An absent number counts as zero.
+        """Return what differs from the run's attributes: those it has set, continued with, or got
+        from a copied start form. An absent number counts as zero.
         """
         has = workflow.info().typed_search_attributes
         changes: list[SearchAttributeUpdate[Any]] = []
@@ -203,14 +220,18 @@ def of_subagents(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def at_start(names: Sequence[str], tenant: str) -> list[SearchAttributePair[Any]]:
-    """Return the attributes that a sub-agent has from its start, which are no events of its history."""
+    """Return the attributes that a sub-agent has from its start, which are no
+    events of its history.
+    """
     if not tenant or "SennitTenant" not in names:
         return []
     return [SearchAttributePair(KEYS["SennitTenant"], tenant)]
 
 
 def progress(shown: ShownRun) -> dict[str, Value]:
-    """Return the numbers of nodes as every view of the run counts them: all, those that have ended, and the failed."""
+    """Return the numbers of nodes as every view of the run counts them: all, those that have
+    ended, and the failed.
+    """
     return {
         "SennitNodesTotal": sum(shown.counts.values()),
         "SennitNodesDone": shown.ended,
@@ -219,8 +240,8 @@ def progress(shown: ShownRun) -> dict[str, Value]:
 
 
 def blocker(items: Sequence[BlockedOn]) -> str | None:
-    """Return what a run waits for, or None: `gate n7`, `approval sub.n3 and 2 more`, `failed n5`, `budget`,
-    `planning`.
+    """Return what a run waits for, or None: `gate n7`, `approval sub.n3 and 2 more`, `failed
+    n5`, `budget`, `planning`.
     """
     if not items:
         return None

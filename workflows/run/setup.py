@@ -56,7 +56,9 @@ from sennit.workflows.run.unit_calls import outputs_of
 
 _SCHEDULE = SearchAttributeKey.for_keyword("TemporalScheduledById")
 """What the server itself writes on a run that one of its schedules starts."""
-BETTER_PLANS = "What may help: another model as the planner, or SENNIT_PLAN_FORMAT=program for the workers."
+BETTER_PLANS = (
+    "What may help: another model as the planner, or SENNIT_PLAN_FORMAT=program for the workers."
+)
 In = TypeVar("In", bound=BaseModel)
 Out = TypeVar("Out", bound=BaseModel)
 
@@ -115,7 +117,9 @@ class RunSetup:
         self.outage.allow(request)
         for name in request.fields_of_subagents():
             if info.parent is None:
-                raise ApplicationError(f"{name}: only a sub-agent has it", type="InvalidRequest", non_retryable=True)
+                raise ApplicationError(
+                    f"{name}: only a sub-agent has it", type="InvalidRequest", non_retryable=True
+                )
 
         # The run above a sub-agent has prepared it already.
         if request.prepared is not None:
@@ -123,7 +127,9 @@ class RunSetup:
             self.attributes.of_subagent = True
             self._checks = True
         else:
-            call = PrepareCall(run=self.run_prefix, first_run=info.first_execution_run_id, request=request)
+            call = PrepareCall(
+                run=self.run_prefix, first_run=info.first_execution_run_id, request=request
+            )
             if info.typed_search_attributes.get(_SCHEDULE):
                 call = call.model_copy(update={"scheduled": True})
             prepared = await self._do(PREPARE, call, "prepare the run", waits=True)
@@ -143,10 +149,12 @@ class RunSetup:
         self.speculation = prepared.speculation
         return prepared
 
-    async def ask(self, prepared: PreparedRun, check: Callable[[PlanResult], Awaitable[CheckResult]]) -> CheckResult:
-        """Return a planner's plan, checked: `check` gives the verdict on what it has written. Its problems go back to
-        the planner at most twice, unless it writes no text that it could correct, or repeats the same plan with the
-        same problems.
+    async def ask(
+        self, prepared: PreparedRun, check: Callable[[PlanResult], Awaitable[CheckResult]]
+    ) -> CheckResult:
+        """Return a planner's plan, checked: `check` gives the verdict on what it has written. Its
+        problems go back to the planner at most twice, unless it writes no text that it could
+        correct, or repeats the same plan with the same problems.
 
         Raises ApplicationError of type PlannerFailed.
         """
@@ -164,8 +172,12 @@ class RunSetup:
         review = PlanReview(planner=prepared.planner)
         return await self._planned(call, facts, review, check)
 
-    async def ask_again(self, words: str, check: Callable[[PlanResult], Awaitable[CheckResult]]) -> CheckResult:
-        """Return another plan of the planner whose last one a person has rejected with these words, as `ask` does."""
+    async def ask_again(
+        self, words: str, check: Callable[[PlanResult], Awaitable[CheckResult]]
+    ) -> CheckResult:
+        """Return another plan of the planner whose last one a person has rejected with
+        these words, as `ask` does.
+        """
         self.phase = "planning"
         assert self.review is not None
         rejections = (*self.review.rejections, words)
@@ -185,7 +197,9 @@ class RunSetup:
         return facts
 
     def _plan_call(self, facts: dict[str, Any], **fields: Any) -> PlanCall:
-        """Return a call of the planner, which is told the `facts` of the run beside the other `fields`."""
+        """Return a call of the planner, which is told the `facts` of the run
+        beside the other `fields`.
+        """
         return PlanCall(run=self.run_prefix, run_context=self.run_context, **facts, **fields)
 
     async def _planned(
@@ -195,7 +209,9 @@ class RunSetup:
         review: PlanReview,
         check: Callable[[PlanResult], Awaitable[CheckResult]],
     ) -> CheckResult:
-        """Return the plan that a planner gives to a call, or to those by which it is told what is wrong with it."""
+        """Return the plan that a planner gives to a call, or to those by which it is told
+        what is wrong with it.
+        """
         for _ in range(1 + MAX_REPAIRS):
             planned = await self._do(PLAN, call, "plan the goal", queue=review.planner, waits=True)
             self.spent = self.spent.plus(planned.usage)
@@ -206,7 +222,9 @@ class RunSetup:
             is_repeated = planned.draft == call.draft and checked.problems == call.problems
             if not checked.problems or not planned.text or is_repeated:
                 break
-            call = self._plan_call(facts, problems=checked.problems, draft=planned.draft, text=planned.text)
+            call = self._plan_call(
+                facts, problems=checked.problems, draft=planned.draft, text=planned.text
+            )
         if planned.warnings:
             warnings = dict.fromkeys((*planned.warnings, *checked.warnings))
             checked = checked.model_copy(update={"warnings": tuple(warnings)})
@@ -214,7 +232,9 @@ class RunSetup:
         hint = ""
         if planned.beginning:
             hint = f'\nIt wrote: "{planned.beginning}"\n{BETTER_PLANS}'
-        return raise_if_invalid(checked, "PlannerFailed", "the planner wrote no plan that can run: ", hint)
+        return raise_if_invalid(
+            checked, "PlannerFailed", "the planner wrote no plan that can run: ", hint
+        )
 
     async def check(
         self,
@@ -224,22 +244,31 @@ class RunSetup:
         waits: bool = True,
         **fields: Any,
     ) -> CheckResult:
-        """Return the verdict on a draft, on a part of one, or on a person's plan. `fields` are those of the call."""
+        """Return the verdict on a draft, on a part of one, or on a person's plan. `fields`
+        are those of the call.
+        """
         sent = call.takes(run=self.run_prefix, run_context=self.run_context, **fields)
         return await self._do(call, sent, summary, waits=waits)
 
     async def take_place(self) -> PlaceReply:
         """Ask for the run's place in the quota of its namespace."""
         info = workflow.info()
-        call = PlaceCall(run=info.workflow_id, first_run=info.first_execution_run_id, budget=self.budget)
+        call = PlaceCall(
+            run=info.workflow_id, first_run=info.first_execution_run_id, budget=self.budget
+        )
         return await self._do(TAKE_PLACE, call, "ask for a place in the quota of the namespace")
 
     async def ledger(self) -> tuple[LedgerLine, ...]:
         """Return what the ledger of effects has of this run."""
-        return (await self._do(LEDGER, LedgerCall(run=self.run_prefix), "read what was written")).lines
+        return (
+            await self._do(LEDGER, LedgerCall(run=self.run_prefix), "read what was written")
+        ).lines
 
-    async def conclude(self, state: RunState, plan: str, inline: tuple[Any, str] | None) -> Conclusion:
-        """Return the answer: the last node's reply if that is the whole answer, else bound from the store.
+    async def conclude(
+        self, state: RunState, plan: str, inline: tuple[Any, str] | None
+    ) -> Conclusion:
+        """Return the answer: the last node's reply if that is the whole answer,
+        else bound from the store.
 
         `inline` is the (value, digest) of the answering node that this run remembers.
         """
@@ -265,8 +294,8 @@ class RunSetup:
         queue: str = TOOLS,
         waits: bool = False,
     ) -> Out:
-        """Run one activity of the run itself. Its failure fails the run, with the same type and message; one that
-        `waits` is tried again after an outage.
+        """Run one activity of the run itself. Its failure fails the run, with the same type and
+        message; one that `waits` is tried again after an outage.
         """
         while True:
             is_patient = waits and self.outage.is_waited_for
@@ -278,7 +307,9 @@ class RunSetup:
                     raise
                 await self.outage.wait(error)
 
-    async def _try(self, call: Call[In, Out], sent: In, summary: str, *, queue: str, waits: bool) -> Out:
+    async def _try(
+        self, call: Call[In, Out], sent: In, summary: str, *, queue: str, waits: bool
+    ) -> Out:
         times = self.calls.get(call.name, 0) + 1
         self.calls[call.name] = times
         name = f"{RUN}{call.name}"
@@ -304,7 +335,9 @@ class RunSetup:
 
 
 def _opened_above(fields: dict[str, Any]) -> PreparedRun:
-    """Return what the run above a sub-agent has prepared. Raises ApplicationError of type InvalidRequest."""
+    """Return what the run above a sub-agent has prepared. Raises ApplicationError
+    of type InvalidRequest.
+    """
     try:
         return PreparedRun.model_validate(fields)
     except ValidationError:
@@ -313,10 +346,12 @@ def _opened_above(fields: dict[str, Any]) -> PreparedRun:
 
 
 def parse_input(request: Any, *more: Any) -> tuple[RunRequest | None, str]:
-    """Return the request in a run's input, or why it is not one. The state of another chain of runs is dropped.
+    """Return the request in a run's input, or why it is not one. The state of another
+    chain of runs is dropped.
 
-    What another version of the workers has handed over must not be lost because this one cannot read it: the error that
-    is raised then fails the task, which is tried again until a version that can is current.
+    What another version of the workers has handed over must not be lost because this one
+    cannot read it: the error that is raised then fails the task, which is tried again until a
+    version that can is current.
     """
     try:
         parsed = parse_request(request, *more)
@@ -334,7 +369,9 @@ def parse_input(request: Any, *more: Any) -> tuple[RunRequest | None, str]:
 
 
 def run_prefix_of(request: RunRequest | None) -> str:
-    """Return the name of a run's artifacts: its first run id or, for a sub-agent, what the run above it says."""
+    """Return the name of a run's artifacts: its first run id or, for a sub-agent, what
+    the run above it says.
+    """
     info = workflow.info()
     if request is not None and request.run_prefix and info.parent is not None:
         return request.run_prefix
@@ -344,8 +381,8 @@ def run_prefix_of(request: RunRequest | None) -> str:
 def raise_if_invalid(
     checked: CheckResult, otherwise: str = "InvalidPlan", prefix: str = "", suffix: str = ""
 ) -> CheckResult:
-    """Return a plan without problems. Raises ApplicationError of type `otherwise`, with its problems between `prefix`
-    and `suffix`.
+    """Return a plan without problems. Raises ApplicationError of type `otherwise`, with its
+    problems between `prefix` and `suffix`.
     """
     if checked.problems:
         problems = list(checked.problems)
@@ -359,4 +396,6 @@ def with_usage(error: ApplicationError, spent: Usage) -> ApplicationError:
     details = list(error.details)
     if any(spent):
         details.append({"usage": UsageReport.of(spent).model_dump()})
-    return ApplicationError(error.message, *details, type=error.type, non_retryable=error.non_retryable)
+    return ApplicationError(
+        error.message, *details, type=error.type, non_retryable=error.non_retryable
+    )

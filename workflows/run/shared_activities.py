@@ -1,9 +1,11 @@
-"""Activities that several sub-agents of a run share: one prepares the runs of many, one stores the answers of many.
+"""Activities that several sub-agents of a run share: one prepares the runs of many, one
+stores the answers of many.
 
-An activity for each sub-agent, before and behind it, would cost more than its work. Sub-agents that ask in one workflow
-task, or while as many activities are under way as may be, share the next one. So an activity starts at once if few ask,
-and has the more members the more ask. Its members follow from the history alone: a task in which a sub-agent asks
-either starts an activity, or none may start before one ends.
+An activity for each sub-agent, before and behind it, would cost more than its work. Sub-agents that
+ask in one workflow task, or while as many activities are under way as may be, share the next one.
+So an activity starts at once if few ask, and has the more members the more ask. Its members follow
+from the history alone: a task in which a sub-agent asks either starts an activity, or none may
+start before one ends.
 """
 
 import asyncio
@@ -16,7 +18,12 @@ from pydantic import JsonValue
 from temporalio import workflow
 from temporalio.exceptions import FailureError
 
-from sennit.workflows.limits import MAX_ANSWER_ACTIVITIES, MAX_PREPARE_ACTIVITIES, MAX_SHARED_BYTES, MAX_SHARING
+from sennit.workflows.limits import (
+    MAX_ANSWER_ACTIVITIES,
+    MAX_PREPARE_ACTIVITIES,
+    MAX_SHARED_BYTES,
+    MAX_SHARING,
+)
 from sennit.workflows.messages.activity_ids import ActivityId
 from sennit.workflows.messages.activity_options import Options
 from sennit.workflows.messages.contracts import (
@@ -56,8 +63,9 @@ class _Asked(Generic[C, R]):
 
 
 class SharedActivity(Generic[C, R]):
-    """One kind of activity that sub-agents share. `merge` makes one call of several, and `share` gives each its reply,
-    None to those for which there was no room: they ask again. `own` are the fields that a call has for itself.
+    """One kind of activity that sub-agents share. `merge` makes one call of several, and `share`
+    gives each its reply, None to those for which there was no room: they ask again. `own` are the
+    fields that a call has for itself.
     """
 
     def __init__(
@@ -102,8 +110,8 @@ class SharedActivity(Generic[C, R]):
             asyncio.create_task(self._run(members))  # noqa: RUF006  it is waited for by its members
 
     def _next(self) -> list[_Asked[C, R]]:
-        """Take the members of the next activity from the queue, in its order. Sub-agents that have been cancelled drop
-        out.
+        """Take the members of the next activity from the queue, in its order. Sub-agents that have
+        been cancelled drop out.
         """
         members: list[_Asked[C, R]] = []
         size = 0
@@ -151,7 +159,11 @@ class SharedActivity(Generic[C, R]):
         calls = [asked.call for asked in members]
         call = self._merge(calls)
         handle = workflow.start_activity(
-            self._contract.name, call, activity_id=str(ident), result_type=self._contract.gives, **options
+            self._contract.name,
+            call,
+            activity_id=str(ident),
+            result_type=self._contract.gives,
+            **options,
         )
 
         def given_up(_: object) -> None:
@@ -164,7 +176,9 @@ class SharedActivity(Generic[C, R]):
         return handle
 
     def _settle(self, members: list[_Asked[C, R]], replies: Sequence[R | None]) -> None:
-        """Give the members their replies. Those who have none are the next in turn, in their order."""
+        """Give the members their replies. Those who have none are the next
+        in turn, in their order.
+        """
         again: list[_Asked[C, R]] = []
         for asked, reply in zip(members, replies, strict=True):
             if asked.reply.done():
@@ -213,7 +227,9 @@ def _nodes_of(calls: Sequence[NodeCall]) -> tuple[str, ...]:
 
 
 def _prepared(found: PreparedAgents) -> list[PreparedAgent | None]:
-    """Return each sub-agent with the fields that are common to all of them; None for each that was left out."""
+    """Return each sub-agent with the fields that are common to all of them; None for
+    each that was left out.
+    """
     common: dict[str, Any] = {}
     for name in ("attributes", "rates", "workers", "timings"):
         value = getattr(found, name)

@@ -1,7 +1,9 @@
-"""Makes calls of a run early, as its speculator decides, and offers real calls what these have given.
+"""Makes calls of a run early, as its speculator decides, and offers real calls
+what these have given.
 
-No end of such a call is an event of the scheduler, and none fails the run. Their ends come in the same queue as those
-of real calls, so that the speculator hears of both in the order in which they came.
+No end of such a call is an event of the scheduler, and none fails the run. Their ends
+come in the same queue as those of real calls, so that the speculator hears of both in the
+order in which they came.
 """
 
 import asyncio
@@ -30,9 +32,13 @@ Handle = asyncio.Task[PrefetchReply]
 
 
 class EarlyCalls:
-    """The calls of one run that are made early. `ended` is called with the number of each that has come to its end."""
+    """The calls of one run that are made early. `ended` is called with the number of each
+    that has come to its end.
+    """
 
-    def __init__(self, speculation: Speculation, state: RunState, ended: Callable[[int], None]) -> None:
+    def __init__(
+        self, speculation: Speculation, state: RunState, ended: Callable[[int], None]
+    ) -> None:
         self.speculation = speculation
         self._state = state
         self._ended = ended
@@ -46,7 +52,9 @@ class EarlyCalls:
         """How long the calls took that were taken over, by the units that have taken them over."""
 
     def go_on(self, past: PastSpeculation) -> None:
-        """Count on from where the last run of the chain has stopped. Its early calls are not used any more."""
+        """Count on from where the last run of the chain has stopped. Its early calls
+        are not used any more.
+        """
         self._speculator.go_on(past)
 
     @property
@@ -60,8 +68,9 @@ class EarlyCalls:
         return self._speculator.figures
 
     def reset(self) -> None:
-        """The run was reset: what was called early before that may be older than writes which the run has forgotten.
-        This decides no command, because a replay may learn of the reset in another task.
+        """The run was reset: what was called early before that may be older than writes which
+        the run has forgotten. This decides no command, because a replay may learn of the
+        reset in another task.
         """
         self._was_reset = True
 
@@ -82,11 +91,13 @@ class EarlyCalls:
         """Take that a model has asked for a call, in a reply that still comes."""
         unit = self._state.find(call.node)
         if unit is not None and self._state.generation[unit] == call.generation:
-            self._choices += self._speculator.asked(self._state, unit, call.tool, call.arguments, now)
+            self._choices += self._speculator.asked(
+                self._state, unit, call.tool, call.arguments, now
+            )
 
     def fields_of(self, unit: int) -> dict[str, tuple[str, ...]]:
-        """Return what the call of a unit that starts now is told: a model's, of which calls the run wants to know while
-        the reply comes; a tool's, which early calls it may use.
+        """Return what the call of a unit that starts now is told: a model's, of which calls the run
+        wants to know while the reply comes; a tool's, which early calls it may use.
         """
         if self._state.kind_of(unit) == "llm":
             return {"early_tools": self._speculator.wanted(self._state)}
@@ -162,7 +173,9 @@ class EarlyCalls:
         self._ended(number)
 
     def _call(self, call: EarlyCall, node: NodeCall) -> PrefetchCall:
-        fields = node.model_dump(exclude_unset=True, include=dict.fromkeys(NodeCall.model_fields, True))
+        fields = node.model_dump(
+            exclude_unset=True, include=dict.fromkeys(NodeCall.model_fields, True)
+        )
         fields |= {"name": self._name(call.number), "tool": call.tool}
         fields |= {"usual": call.millis, "fresh_for": call.fresh_for}
         if call.follower is not None:
@@ -180,8 +193,9 @@ class EarlyCalls:
 
 
 def _number(name: str) -> int | None:
-    """Return the number of an early call that a reply names. Before the run was reset it had another run id, so the
-    rest of the name says nothing: a reply can only name what this workflow has offered.
+    """Return the number of an early call that a reply names. Before the run was reset it
+    had another run id, so the rest of the name says nothing: a reply can only name what
+    this workflow has offered.
     """
     _, slash, number = name.partition("/")
     if not slash or not number.isdecimal():

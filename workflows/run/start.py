@@ -16,7 +16,8 @@ from sennit.workflows.run.subagent_status import SubagentStatus
 from sennit.workflows.views.journal import Journal, RunLog
 
 REPLANS_ARE_NOT_ASKED_ABOUT = (
-    "`approve_replans_above` is not a setting any more, so nobody was asked about replans; bound them with `budget`"
+    "`approve_replans_above` is not a setting any more, so nobody was asked about replans; bound "
+    "them with `budget`"
 )
 
 
@@ -31,7 +32,9 @@ def start_engine(
     more: bool = False,
     carry: ContinuedState | None = None,
 ) -> Engine:
-    """Return an engine that has started on a plan, or that goes on from where the last run of the chain has stopped."""
+    """Return an engine that has started on a plan, or that goes on from where the last run of
+    the chain has stopped.
+    """
     graph = graph_of(checked.execution_plan)
     parts = (setup, subagents, checked.plan, changed, journal)
     if carry is not None:

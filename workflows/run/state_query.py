@@ -1,4 +1,6 @@
-"""Answers the query `state`: where a run stands, for a worker that plays on from there without changing it."""
+"""Answers the query `state`: where a run stands, for a worker that plays on from
+there without changing it.
+"""
 
 import hashlib
 from typing import Any
@@ -11,9 +13,11 @@ from sennit.workflows.run.engine import Engine
 
 
 def state_part(engine: Engine, run_context: str, request: Any) -> dict[str, Any]:
-    """Return a piece of `RunStateView` as `RunStatePart`: the first, or that which the request names by its number.
+    """Return a piece of `RunStateView` as `RunStatePart`: the first, or that which the
+    request names by its number.
 
-    The run may go on between two pieces: then they have other digests, and whoever asks begins again.
+    The run may go on between two pieces: then they have other digests, and
+    whoever asks begins again.
     """
     state = engine.state
     dispatcher = engine.dispatcher

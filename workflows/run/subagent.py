@@ -1,4 +1,6 @@
-"""A sub-agent: a run of its own as a child workflow, with some of its parent's tools and a part of its budget."""
+"""A sub-agent: a run of its own as a child workflow, with some of its parent's tools
+and a part of its budget.
+"""
 
 import hashlib
 import re
@@ -34,7 +36,9 @@ RUN_ID_CHARACTERS = 36
 _WAY = re.compile(r"[0-9a-f]{16}")
 GIVEN_UP = "the run above it does not need it any more"
 SUSPENDED = "the run above it continues as new, and starts it again"
-"""Why a run cancels a sub-agent. A server that cancels a sub-agent because its parent is over gives no reason."""
+"""Why a run cancels a sub-agent. A server that cancels a sub-agent because its parent
+is over gives no reason.
+"""
 
 
 async def run_subagent(
@@ -46,19 +50,23 @@ async def run_subagent(
     subagents: SubagentStatus,
     shared: AgentActivities | None,
 ) -> GroupReply:
-    """Prepare the child, run it, and store its answer as the node's output. Raises the error of the step that failed.
+    """Prepare the child, run it, and store its answer as the node's output. Raises the error
+    of the step that failed.
 
-    The child is `<parent id>.<name>`; the activities around it have the id `ident`, with `shared` ones that of the
-    first who shares them. Without `shared`, as in runs that began with an earlier version, each step is an activity of
-    its own, and the child prepares itself. It ends `partial` where it would park. Its request has the fields
-    `inherited`, and no larger budget than they allow. It is cancelled when its parent ends, and its writes end first.
-    It does not start if a run that this one forks has its result.
+    The child is `<parent id>.<name>`; the activities around it have the id `ident`, with `shared`
+    ones that of the first who shares them. Without `shared`, as in runs that began with an earlier
+    version, each step is an activity of its own, and the child prepares itself. It ends `partial`
+    where it would park. Its request has the fields `inherited`, and no larger budget than they
+    allow. It is cancelled when its parent ends, and its writes end first. It does not start if a
+    run that this one forks has its result.
 
-    A child that was left running by a reset of this run is ended. The new one takes over what is finished, because its
-    artifacts have the same place.
+    A child that was left running by a reset of this run is ended. The new one takes over what is
+    finished, because its artifacts have the same place.
     """
     if inherited["depth"] > MAX_SUBAGENT_LEVELS:
-        raise ApplicationError(f"sub-agents are {MAX_SUBAGENT_LEVELS} deep already", type="TooDeep", non_retryable=True)
+        raise ApplicationError(
+            f"sub-agents are {MAX_SUBAGENT_LEVELS} deep already", type="TooDeep", non_retryable=True
+        )
 
     # A worker binds the goal, and opens the child's run. It may find that nothing is left to do.
     prepared = await _prepared(call, replace(ident, work="goal"), options, inherited, shared)
@@ -118,7 +126,11 @@ async def run_subagent(
 
 
 async def _prepared(
-    call: NodeCall, ident: ActivityId, options: Options, inherited: dict[str, Any], shared: AgentActivities | None
+    call: NodeCall,
+    ident: ActivityId,
+    options: Options,
+    inherited: dict[str, Any],
+    shared: AgentActivities | None,
 ) -> SubagentRequest:
     """Return what the child is started with."""
     if shared is not None:
@@ -139,7 +151,9 @@ def _fields_of(call: NodeCall) -> dict[str, Any]:
 
 
 def _report_in(error: ChildWorkflowError) -> Any:
-    """Return the report of a sub-agent that failed, empty if it has none; None if it came to no end of its own."""
+    """Return the report of a sub-agent that failed, empty if it has none; None if it
+    came to no end of its own.
+    """
     if not isinstance(error.cause, ApplicationError):
         return None
     for detail in error.cause.details:
@@ -149,14 +163,18 @@ def _report_in(error: ChildWorkflowError) -> Any:
 
 
 def prefix_below(run_prefix: str, name: str) -> str:
-    """Return the run prefix of a sub-agent: the first run id of the root, and a digest of the way down from it."""
+    """Return the run prefix of a sub-agent: the first run id of the root, and a digest
+    of the way down from it.
+    """
     root = run_prefix[:RUN_ID_CHARACTERS]
     way = hashlib.sha256(f"{run_prefix}/{name}".encode()).hexdigest()
     return f"{root}-{way[:16]}"
 
 
 def is_below(run_prefix: str, above: str) -> bool:
-    """Whether a run prefix has the form of a sub-agent's in the tree of the run with the prefix `above`."""
+    """Whether a run prefix has the form of a sub-agent's in the tree of the run
+    with the prefix `above`.
+    """
     root, _, way = run_prefix.rpartition("-")
     return root == above[:RUN_ID_CHARACTERS] and _WAY.fullmatch(way) is not None
 
@@ -190,7 +208,9 @@ def _request(prepared: SubagentRequest, inherited: dict[str, Any]) -> dict[str, 
 
 
 def _tightest(own: dict[str, Any], left: dict[str, Any]) -> dict[str, Any]:
-    """Return the budget of a sub-agent: its own limits, none of them above what its parent has left."""
+    """Return the budget of a sub-agent: its own limits, none of them above
+    what its parent has left.
+    """
     limits = dict(left)
     for name, limit in own.items():
         if name == "time":  # its own time counts as it is
@@ -201,8 +221,9 @@ def _tightest(own: dict[str, Any], left: dict[str, Any]) -> dict[str, Any]:
 
 
 def _kept(report: Any, run_prefix: str, *, of_item: bool) -> dict[str, Any]:
-    """Return the part of a child's report that its parent keeps, and where the answer is if it is cut there. The report
-    of an item's run also tells how the nodes of the map's `do` have ended, which are the first of its plan.
+    """Return the part of a child's report that its parent keeps, and where the answer is if it is
+    cut there. The report of an item's run also tells how the nodes of the map's `do` have ended,
+    which are the first of its plan.
     """
     if not isinstance(report, dict):
         return {"answer": None}
@@ -213,7 +234,9 @@ def _kept(report: Any, run_prefix: str, *, of_item: bool) -> dict[str, Any]:
     if of_item:
         nodes: list[dict[str, Any]] = []
         for line in (report.get("nodes") or ())[:MAX_ITEM_LINES]:
-            nodes.append({"id": line.get("id"), "status": line.get("status"), "error": line.get("error")})
+            nodes.append(
+                {"id": line.get("id"), "status": line.get("status"), "error": line.get("error")}
+            )
         kept["nodes"] = nodes
     if report.get("answer_ref"):
         kept["whole"] = f"{run_prefix}/{report['answer_ref']}"

@@ -1,4 +1,6 @@
-"""Reports what sub-agents wait for from each run to its parent, so that the root shows all of it."""
+"""Reports what sub-agents wait for from each run to its parent, so that
+the root shows all of it.
+"""
 
 import asyncio
 import hashlib
@@ -32,12 +34,14 @@ FIRST_EVENTS = 3
 class SubagentStatus:
     """One run's link between its sub-agents and its parent. `wake` is called when there is news.
 
-    A sub-agent reports to its parent when what it waits for changes, one signal at a time, so that none overtakes
-    another. A run does not continue as new while it sends one. `last_reported` is the mark of the last report: "" for
-    an empty one, None if it is not known. A report to a parent that has ended is dropped.
+    A sub-agent reports to its parent when what it waits for changes, one signal at a time, so that
+    none overtakes another. A run does not continue as new while it sends one. `last_reported` is
+    the mark of the last report: "" for an empty one, None if it is not known. A report to a parent
+    that has ended is dropped.
 
-    A report counts while its sub-agent runs: it must come from the node's present generation, and from the chain of
-    runs that was started for it. An earlier report is kept too, because after a reset it may come early.
+    A report counts while its sub-agent runs: it must come from the node's present generation, and
+    from the chain of runs that was started for it. An earlier report is kept too, because after a
+    reset it may come early.
     """
 
     def __init__(self, wake: Callable[[], None], last_reported: str = "") -> None:
@@ -56,19 +60,23 @@ class SubagentStatus:
         return self._reporting is not None
 
     def begun(self, name: str, run: str) -> None:
-        """Note that the sub-agent called `name` has started, as the chain of runs that begins with `run`."""
+        """Note that the sub-agent called `name` has started, as the chain of runs
+        that begins with `run`.
+        """
         self._runs[name] = run
         self._effects[name] = None
 
     def wrote(self, name: str, report: object) -> None:
-        """Note what the report of a sub-agent says of its writes; without a report it may still tell of them itself."""
+        """Note what the report of a sub-agent says of its writes; without a report it may
+        still tell of them itself.
+        """
         if isinstance(report, dict):
             writes = [WriteLine.model_validate(write) for write in report.get("writes", ())]
             self._effects[name] = _effects(writes)
 
     def effects_of(self, name: str) -> tuple[tuple[str, WriteStatus], ...] | None:
-        """Return what a sub-agent that is over has said of its writes: nothing if it has never begun, and None if it
-        could not say it.
+        """Return what a sub-agent that is over has said of its writes: nothing if it has never
+        begun, and None if it could not say it.
         """
         return self._effects.pop(name, ())
 
@@ -77,7 +85,9 @@ class SubagentStatus:
         return self._usage.pop(name, None)
 
     def ended(self, name: str) -> None:
-        """Note that a sub-agent is over. One that was cancelled has told of its writes and its usage itself."""
+        """Note that a sub-agent is over. One that was cancelled has told of its
+        writes and its usage itself.
+        """
         run = self._runs.pop(name, None)
         last = self._last.pop(name, None)
         if last is not None and last.run == run:
@@ -103,7 +113,9 @@ class SubagentStatus:
         self._wake()
 
     def running(self, state: RunState) -> dict[int, str]:
-        """Return the running sub-agents by node, in plan order, each by its name: `sub`, then `sub~2`."""
+        """Return the running sub-agents by node, in plan order, each by its
+        name: `sub`, then `sub~2`.
+        """
         names: dict[int, str] = {}
         for name in self._runs:
             path, _, generation = name.partition("~")
@@ -115,7 +127,9 @@ class SubagentStatus:
         return dict(sorted(names.items()))
 
     def blocked_children(self, state: RunState) -> dict[int, SubagentView]:
-        """Return what the running sub-agents wait for, by their nodes. The other sub-agents are left out."""
+        """Return what the running sub-agents wait for, by their nodes. The other
+        sub-agents are left out.
+        """
         blocked: dict[int, SubagentView] = {}
         if not self._views:
             return blocked  # as a rule: hundreds may run, and this is asked several times a turn
@@ -136,9 +150,11 @@ class SubagentStatus:
         return lines
 
     def report(self, shown: ShownRun, status: RunStatus) -> None:
-        """Report to the parent, if there is one, what this run waits for and whether that blocks the whole run.
+        """Report to the parent, if there is one, what this run waits for and whether
+        that blocks the whole run.
 
-        A run that is about to continue as new leaves this to the next run, because only that one starts what is ready.
+        A run that is about to continue as new leaves this to the next run, because only that
+        one starts what is ready.
         """
         state = shown.state
         if state.draining and not state.running and self.last_reported is not None:
@@ -172,8 +188,8 @@ class SubagentStatus:
             self._reporting = asyncio.create_task(sending)
 
     async def tell_end(self, writes: Sequence[WriteLine], usage: Usage) -> None:
-        """Tell the parent what this run, which was cancelled, has written and used. Returns when that knows it, or is
-        over.
+        """Tell the parent what this run, which was cancelled, has written and used. Returns when
+        that knows it, or is over.
         """
         info = workflow.info()
         if info.parent is not None:
@@ -189,9 +205,13 @@ class SubagentStatus:
 
     async def _send(self, parent: str, view: SubagentView) -> None:
         try:
-            await workflow.get_external_workflow_handle(parent).signal("subagent_status", view.model_dump(mode="json"))
+            await workflow.get_external_workflow_handle(parent).signal(
+                "subagent_status", view.model_dump(mode="json")
+            )
         except FailureError as error:
-            workflow.logger.info("the parent is over and need not know what is waited for: %s", error)
+            workflow.logger.info(
+                "the parent is over and need not know what is waited for: %s", error
+            )
         self._reporting = None
         self._wake()
 
@@ -218,7 +238,9 @@ def _effects(writes: Sequence[WriteLine]) -> tuple[tuple[str, WriteStatus], ...]
 
 
 def for_parent(item: BlockedOn, run: str) -> BlockedOn:
-    """Return an item as the parent gets it: with the run that asks, and with too long a text left out."""
+    """Return an item as the parent gets it: with the run that asks, and with
+    too long a text left out.
+    """
     if not item.run:
         item = item.model_copy(update={"run": run})
     command = shlex.join(["sennit", "status", item.run or run])

@@ -16,15 +16,17 @@ class DeadlineTimer:
         self._wake = wake
         self._at: int | None = None
         self._recorded: dict[int, int] = {}
-        """The deadlines that there were when the timer was last set, which is an event of the history."""
+        """The deadlines that there were when the timer was last set, which is
+        an event of the history.
+        """
         self._timer: asyncio.Task[None] | None = None
 
     def set(self, state: RunState) -> None:
         """Wait for the state's next deadline, and for no other.
 
-        A task that has set any deadline sets the timer, also one that rings no earlier. A workflow task without
-        commands may be joined with a later one when the run is replayed, and then has the time of that one: its
-        deadline would come later than it did.
+        A task that has set any deadline sets the timer, also one that rings no earlier. A workflow
+        task without commands may be joined with a later one when the run is replayed, and then has
+        the time of that one: its deadline would come later than it did.
         """
         due = state.next_due()
         if due == self._at and not self._has_new(state):

@@ -1,5 +1,5 @@
-"""Builds what an activity is given to run units: their paths, the digests of the outputs that they read, and what their
-kind needs.
+"""Builds what an activity is given to run units: their paths, the digests of the outputs that they
+read, and what their kind needs.
 
 Nothing here changes the run's state. Dry runs and unit tests of plans build the same calls.
 """
@@ -7,7 +7,11 @@ Nothing here changes the run's state. Dry runs and unit tests of plans build the
 from collections.abc import Iterable
 from typing import Any
 
-from sennit.workflows.limits import MAX_QUESTION_CHARACTERS, MAX_SHOWN_CHARACTERS, MIN_QUESTION_CHARACTERS
+from sennit.workflows.limits import (
+    MAX_QUESTION_CHARACTERS,
+    MAX_SHOWN_CHARACTERS,
+    MIN_QUESTION_CHARACTERS,
+)
 from sennit.workflows.messages import contracts
 from sennit.workflows.messages.contracts import Call, GroupReply
 from sennit.workflows.messages.node_calls import (
@@ -29,7 +33,9 @@ from sennit.workflows.plan.scheduling.state import SUCCEEDED, RunState
 Units = tuple[int, ...]
 PAID = ("tokens", "cost", "calls")
 """The limits that every attempt of a model call uses up."""
-_CONTRACTS: dict[str, Call[Any, Any]] = {call.name: call for call in contracts.CALLS} | {"map": contracts.JOIN}
+_CONTRACTS: dict[str, Call[Any, Any]] = {call.name: call for call in contracts.CALLS} | {
+    "map": contracts.JOIN
+}
 """The activity of each kind of node."""
 
 
@@ -46,8 +52,12 @@ def contract_of(state: RunState, units: Units, *, asks: bool) -> Call[NodeCall, 
     return _CONTRACTS[kind]
 
 
-def node_call(state: RunState, run: str, plan: str, units: Units, *, asks: bool = False, **common: Any) -> NodeCall:
-    """Return the call of the activity that runs these units. `common` are fields that all calls of the plan have."""
+def node_call(
+    state: RunState, run: str, plan: str, units: Units, *, asks: bool = False, **common: Any
+) -> NodeCall:
+    """Return the call of the activity that runs these units. `common` are fields that all
+    calls of the plan have.
+    """
     unit = units[0]
     takes = contract_of(state, units, asks=asks).takes
     names = tuple(map(state.full_path, units))
@@ -83,7 +93,9 @@ def node_call(state: RunState, run: str, plan: str, units: Units, *, asks: bool 
 
 
 def outputs_of(state: RunState, nodes: Iterable[int]) -> dict[str, str]:
-    """Return the references of the outputs of these nodes, by their paths. Nodes without a value are left out."""
+    """Return the references of the outputs of these nodes, by their paths. Nodes
+    without a value are left out.
+    """
     refs: dict[str, str] = {}
     for node in nodes:
         if state.status[node] == SUCCEEDED:
@@ -96,7 +108,9 @@ def fields_set(**fields: Any) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value}
 
 
-def _fields_of_kind(state: RunState, unit: int, takes: type[NodeCall], *, asks: bool) -> dict[str, Any]:
+def _fields_of_kind(
+    state: RunState, unit: int, takes: type[NodeCall], *, asks: bool
+) -> dict[str, Any]:
     """Return the fields that only calls of one kind have."""
     fields: dict[str, Any] = {}
     if issubclass(takes, AskingCall) and (asks or state.spec_of(unit).approval):
@@ -115,7 +129,9 @@ def _fields_of_kind(state: RunState, unit: int, takes: type[NodeCall], *, asks: 
 
 
 def _question_room(state: RunState, unit: int) -> int:
-    """Return how many characters a question may have: 0 for the usual length, and less if many are asked at once."""
+    """Return how many characters a question may have: 0 for the usual length, and less if
+    many are asked at once.
+    """
     siblings = len(state.items.get(state.node_of(unit), ()))
     questions = max(1, len(state.questions), siblings)
     room = MAX_SHOWN_CHARACTERS // questions
@@ -124,8 +140,12 @@ def _question_room(state: RunState, unit: int) -> int:
     return max(MIN_QUESTION_CHARACTERS, room)
 
 
-def _fields_of_inputs(state: RunState, unit: int, spec: NodeSpec, refs: dict[str, str]) -> dict[str, Any]:
-    """Return the fields of a node with `inputs`: the outputs of the chosen ones beside `refs`, and the failures."""
+def _fields_of_inputs(
+    state: RunState, unit: int, spec: NodeSpec, refs: dict[str, str]
+) -> dict[str, Any]:
+    """Return the fields of a node with `inputs`: the outputs of the chosen ones beside
+    `refs`, and the failures.
+    """
     chosen = state.chosen[unit]
     refs = dict(refs)
     for node in chosen:
@@ -139,7 +159,9 @@ def _fields_of_inputs(state: RunState, unit: int, spec: NodeSpec, refs: dict[str
 
 
 def _advance_fields(state: RunState, program: int, session: Session) -> dict[str, Any]:
-    """Return what an advance is given: where its script stands, and the outputs, failures and times of ended calls."""
+    """Return what an advance is given: where its script stands, and the outputs, failures
+    and times of ended calls.
+    """
     calls = session.last.told
     outputs: dict[str, str] = {}
     ends: dict[str, int] = {}
@@ -183,7 +205,9 @@ def _repeated(state: RunState, read: Iterable[int]) -> tuple[str, ...]:
 
 
 def _outputs_read(state: RunState, units: Units) -> dict[str, str]:
-    """Return the digests of the outputs that these units read from outside, by the paths of their nodes."""
+    """Return the digests of the outputs that these units read from outside, by
+    the paths of their nodes.
+    """
     inside = set(units)
     read: list[int] = []
     for unit in units:

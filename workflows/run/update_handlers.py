@@ -39,13 +39,16 @@ from sennit.workflows.run.update_rules import Verdict, is_about_plan
 from sennit.workflows.views.journal import Journal
 
 _UNPAID = (
-    "the budget is spent, and another plan of the planner costs more: raise the budget first, edit the plan, or reject "
+    "the budget is spent, and another plan of the planner costs more: raise the budget first, "
+    "edit the plan, or reject "
     "it without a reason, which ends the run"
 )
 
 
 class UpdateHandlers:
-    """The updates of a run. Each takes one JSON object of any shape, so that a wrong form cannot block the run."""
+    """The updates of a run. Each takes one JSON object of any shape, so that a wrong
+    form cannot block the run.
+    """
 
     _engine: Engine | None
     _setup: RunSetup
@@ -64,8 +67,9 @@ class UpdateHandlers:
     def _behind_updates(self, take: Callable[[], None]) -> None:
         """Take a signal: now, or as late as the updates that have come before it.
 
-        After a reset the server gives an update again, and then the signals that came later. The worker may have joined
-        their task with the one before, and the SDK has signals heard before anything that ended there.
+        After a reset the server gives an update again, and then the signals that came later. The
+        worker may have joined their task with the one before, and the SDK has signals heard before
+        anything that ended there.
         """
         self._signals.append(take)
         self._take_signals()
@@ -90,9 +94,9 @@ class UpdateHandlers:
         raise InvalidUpdate(f"`{name}` is no update of this run; there are {known}")
 
     def _admit(self, update: Update) -> None:
-        """Refuse an update that can never be accepted. One that only comes too early is admitted while something may
-        have ended that this task has not processed yet, the start of the run included: `_apply` checks again after
-        that.
+        """Refuse an update that can never be accepted. One that only comes too early is admitted
+        while something may have ended that this task has not processed yet, the start of the run
+        included: `_apply` checks again after that.
         """
         rejection = ""
         if self._engine is not None:
@@ -110,11 +114,13 @@ class UpdateHandlers:
     async def _apply(self, update: Update) -> str:
         """Apply an admitted update one task later, after everything that ended before it came.
 
-        A replay may merge the task that admitted it with the one before. Applied at once, the update would then run
-        before the ends of nodes that the earlier task processed.
+        A replay may merge the task that admitted it with the one before. Applied at once, the
+        update would then run before the ends of nodes that the earlier task processed.
         """
         self._updates_due += 1
-        await workflow.sleep(timedelta(milliseconds=1), summary=f"{update.name} after what ended before it")
+        await workflow.sleep(
+            timedelta(milliseconds=1), summary=f"{update.name} after what ended before it"
+        )
         self._updates_due -= 1
         self._take_signals()
         confirmation = self._decide_on_outage(update)
@@ -134,7 +140,11 @@ class UpdateHandlers:
         checked = await self._checked_by_worker(engine, update, verdict.event)
         if checked is not None:
             verdict = engine.judge(update)  # much may have happened meanwhile
-            if isinstance(verdict.event, ProgramEdited) and isinstance(update, EditProgram) and not checked.problems:
+            if (
+                isinstance(verdict.event, ProgramEdited)
+                and isinstance(update, EditProgram)
+                and not checked.problems
+            ):
                 [spec] = plan_of(checked.execution_plan).specs
                 verdict.event.page = checked.plan
                 verdict.event.script = update.script
@@ -164,8 +174,8 @@ class UpdateHandlers:
         return "\n".join(lines)
 
     def _decide_on_outage(self, update: Update) -> str:
-        """Have a run whose planner is out of reach try again, or end; return the confirmation. Return "" for any other
-        update, and for a run without an outage.
+        """Have a run whose planner is out of reach try again, or end; return the confirmation.
+        Return "" for any other update, and for a run without an outage.
         """
         outage = self._setup.outage
         if not outage.blocked:
@@ -183,19 +193,23 @@ class UpdateHandlers:
     async def _wait_for_plan(self, update: Update) -> None:
         """Wait until the run has the plan that an update may be about.
 
-        After a reset the server gives updates again that the run has confirmed, also to a run without a plan yet.
-        Nobody would hear that an edit was refused then, and the run would go on with the old script. A word on a plan
-        may come again before the planner has written that one, or before a worker has checked what takes its place.
+        After a reset the server gives updates again that the run has confirmed, also to a run
+        without a plan yet. Nobody would hear that an edit was refused then, and the run would go on
+        with the old script. A word on a plan may come again before the planner has written that
+        one, or before a worker has checked what takes its place.
         """
         if isinstance(update, EditProgram):
             await workflow.wait_condition(lambda: self._engine is not None)
-        # An update that has waited before this one may have rejected the plan, or be about to replace it.
+        # An update that has waited before this one may have rejected the plan, or
+        # be about to replace it.
         while is_about_plan(update) and not self._has_plan:
             await workflow.wait_condition(lambda: self._has_plan)
 
     @property
     def _has_plan(self) -> bool:
-        """Whether there is a whole plan that people may be asked about, or none will come any more."""
+        """Whether there is a whole plan that people may be asked about, or
+        none will come any more.
+        """
         engine = self._engine
         if engine is None:
             return False
@@ -204,13 +218,18 @@ class UpdateHandlers:
         return not (engine.state.streaming or self._edits_plan)
 
     async def _edit_plan(self, engine: Engine, update: EditPlan) -> str:
-        """Put a plan that a person has sent in the place of the one that waits, once a worker has checked it."""
+        """Put a plan that a person has sent in the place of the one that waits, once a
+        worker has checked it.
+        """
         self._edits_plan = True
         try:
-            checked = await self._setup.check(summary="check the edited plan", waits=False, plan=update.plan)
+            checked = await self._setup.check(
+                summary="check the edited plan", waits=False, plan=update.plan
+            )
         finally:
             self._edits_plan = False
-        rejection = engine.judge(update).rejection or "\n".join(checked.problems)  # much may have happened meanwhile
+        # Much may have happened meanwhile.
+        rejection = engine.judge(update).rejection or "\n".join(checked.problems)
         if rejection:
             engine.wake()
             raise ApplicationError(rejection, type="InvalidUpdate", non_retryable=True)
@@ -224,8 +243,8 @@ class UpdateHandlers:
         return f"the plan is replaced, and nothing of it has started: {again}"
 
     def _rejects_plan(self, engine: Engine, words: str, event: Event) -> bool:
-        """Whether a rejection is about the whole plan: that which waits or, with words for its planner, the only
-        program that it is, of which nothing has run and which nobody has edited.
+        """Whether a rejection is about the whole plan: that which waits or, with words for its
+        planner, the only program that it is, of which nothing has run and which nobody has edited.
         """
         if isinstance(event, PlanRejected):
             return True
@@ -235,14 +254,18 @@ class UpdateHandlers:
         return len(specs) == 1 and specs[0].is_program and not specs[0].page
 
     def _is_unpaid(self, engine: Engine, words: str) -> bool:
-        """Whether the planner would write another plan, and the run's budget has nothing left for that."""
+        """Whether the planner would write another plan, and the run's budget has
+        nothing left for that.
+        """
         review, budget = self._setup.review, engine.state.budget
         if review is None or not review.text or not words or budget is None:
             return False
         return bool(budget.short())
 
     def _reject_plan(self, engine: Engine, update: Reject) -> str:
-        """Have the planner write another plan by a person's words, or end the run if it cannot, and confirm that."""
+        """Have the planner write another plan by a person's words, or end the run if it
+        cannot, and confirm that.
+        """
         review = self._setup.review
         words = update.reason.strip()
         if self._is_unpaid(engine, words):
@@ -255,9 +278,15 @@ class UpdateHandlers:
             self._rewrite(words)
             return "the plan is rejected, and its planner writes another one"
         if review is not None and not review.text and words:
-            way = "its planner can write no other one; give the run a model, or send a plan of yours with edit_plan"
+            way = (
+                "its planner can write no other one; give the run a model, or send a plan of "
+                "yours with edit_plan"
+            )
         elif times >= MAX_REJECTED_PLANS:
-            way = f"{times} plans were rejected; start again with another goal, or with a plan of yours"
+            way = (
+                f"{times} plans were rejected; start again with another goal, or with a plan of "
+                "yours"
+            )
         elif review is not None:
             way = "no reason was given, by which its planner could write another one"
         else:
@@ -269,10 +298,16 @@ class UpdateHandlers:
         engine.fail(ApplicationError(problem, type="PlanRejected", non_retryable=True))
         return "the plan is rejected, and the run ends"
 
-    async def _checked_by_worker(self, engine: Engine, update: Update, event: Event | None) -> CheckResult | None:
-        """Return the verdict on what only a worker can check: a script, and the form of a model's result."""
+    async def _checked_by_worker(
+        self, engine: Engine, update: Update, event: Event | None
+    ) -> CheckResult | None:
+        """Return the verdict on what only a worker can check: a script, and the
+        form of a model's result.
+        """
         if isinstance(event, ProgramEdited) and isinstance(update, EditProgram):
-            return await engine.extender.edit(event.unit, update.script, repeat_writes=update.repeat_writes)
+            return await engine.extender.edit(
+                event.unit, update.script, repeat_writes=update.repeat_writes
+            )
         if isinstance(event, Answered) and engine.state.kind_of(event.unit) == "llm":
             return await engine.extender.check_answer(event.unit, event.value)
         return None
@@ -296,7 +331,9 @@ def _handler(model: type[Update]) -> Any:
     handle.__name__, handle.__doc__ = model.name, model.__doc__
     validate.__name__ = f"validate_{model.name}"
     policy = workflow.HandlerUnfinishedPolicy.ABANDON
-    update = workflow.update(name=model.name, description=model.about, unfinished_policy=policy)(handle)
+    update = workflow.update(name=model.name, description=model.about, unfinished_policy=policy)(
+        handle
+    )
     update.validator(validate)
     return update
 

@@ -1,8 +1,10 @@
-"""Judges updates: whether an update fits the run's state, the event it becomes, and the sentence that confirms it.
+"""Judges updates: whether an update fits the run's state, the event it becomes, and the
+sentence that confirms it.
 
-An update and its event are two records, because they hold different things. A person sends an update: it names nodes by
-their paths, may be wrong, and may come too early. The scheduler takes an event: it names units by their numbers, and
-always fits. Events of the clock and of activities come from no update.
+An update and its event are two records, because they hold different things. A person sends an
+update: it names nodes by their paths, may be wrong, and may come too early. The scheduler takes
+an event: it names units by their numbers, and always fits. Events of the clock and of
+activities come from no update.
 """
 
 from collections.abc import Mapping, Sequence
@@ -68,7 +70,8 @@ _RETRIABLE = (SUCCEEDED, FAILED, SKIPPED, CANCELLED, IN_DOUBT)
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The decision on an update: an `event` with the sentence that confirms it, or a `rejection` that says what to do.
+    """The decision on an update: an `event` with the sentence that confirms it, or a
+    `rejection` that says what to do.
 
     A rejection `is_final` if the update never fits this plan, however its nodes end.
     """
@@ -89,14 +92,17 @@ def judge(state: RunState, update: Update) -> Verdict:
         return _decide_plan(state, update)
     assert isinstance(update, NodeUpdate)
     if state.held is not None:
-        return Verdict(rejection="nothing of the plan has started: approve, reject or edit the plan first")
+        return Verdict(
+            rejection="nothing of the plan has started: approve, reject or edit the plan first"
+        )
     if not update.node:
         return _retry_all(state, update)
 
     # The node itself: what never fits its kind is refused for good.
     node = state.graph.by_id.get(update.node.partition("[")[0])
     if node is None:
-        # A query may have shown it already, before this task takes the end of the advance that has added it.
+        # A query may have shown it already, before this task takes the end of the
+        # advance that has added it.
         has_programs = any(spec.kind == "program" for spec in state.graph.specs)
         return Verdict(rejection=_unknown(state, update), is_final=not has_programs)
     unit = state.find(update.node)
@@ -150,7 +156,10 @@ def _raise_budget(state: RunState, update: RaiseBudget) -> Verdict:
         return Verdict(rejection=f"the new limit must be higher: {listed} already")
     if too_high:
         listed = ", ".join(too_high)
-        wrong = f"the new limit is too high: {listed} at most, by SENNIT_BUDGET_MAX or SENNIT_QUOTA of the workers"
+        wrong = (
+            f"the new limit is too high: {listed} at most, by SENNIT_BUDGET_MAX or SENNIT_QUOTA "
+            "of the workers"
+        )
         return Verdict(rejection=wrong)
     return Verdict(BudgetRaised(amounts), "the limit is raised")
 
@@ -163,20 +172,27 @@ def is_about_plan(update: Update) -> bool:
 
 
 def _decide_plan(state: RunState, update: Update) -> Verdict:
-    """Return the decision on an update about the plan. Nobody may approve or reject one that they have not been shown.
-    An edited plan is only admitted: a worker checks it before it becomes an event.
+    """Return the decision on an update about the plan. Nobody may approve or reject one
+    that they have not been shown. An edited plan is only admitted: a worker checks it
+    before it becomes an event.
     """
     if state.held is None:
-        return Verdict(rejection="no plan waits for approval; name the node, as `sennit status` lists them")
+        return Verdict(
+            rejection="no plan waits for approval; name the node, as `sennit status` lists them"
+        )
     assert isinstance(update, Approve | Reject | EditPlan)
     if isinstance(update, Approve) and update.args:
-        return Verdict(rejection="args can be changed of a write only; send another plan with edit_plan")
+        return Verdict(
+            rejection="args can be changed of a write only; send another plan with edit_plan"
+        )
     if not update.digest and not isinstance(update, EditPlan):
         way = "`sennit status` and the query `plan` show it"
         return Verdict(rejection=f"name the plan that you have read with its `digest`: {way}")
     token = state.held.token()
     if update.digest and update.digest != token:
-        return Verdict(rejection=f"the plan is another one by now; read it again: its digest is {token}")
+        return Verdict(
+            rejection=f"the plan is another one by now; read it again: its digest is {token}"
+        )
     if isinstance(update, EditPlan):
         return Verdict()
     if isinstance(update, Approve):
@@ -185,7 +201,9 @@ def _decide_plan(state: RunState, update: Update) -> Verdict:
 
 
 def _retry_all(state: RunState, update: NodeUpdate) -> Verdict:
-    """Return the decision on a retry of all nodes that block the run: none is retried if one cannot be."""
+    """Return the decision on a retry of all nodes that block the run: none is
+    retried if one cannot be.
+    """
     units: Sequence[int] = ()
     if state.parked:
         units = blocking_failures(state)
@@ -202,8 +220,8 @@ def _retry_all(state: RunState, update: NodeUpdate) -> Verdict:
 
 
 def _misfit(spec: NodeSpec, update: NodeUpdate, *, is_in_doubt: bool) -> str | None:
-    """Return why an update can never fit a node, or None. People decide on a node that stands in for another one only
-    while it is in doubt: the failure has not reached the other node yet.
+    """Return why an update can never fit a node, or None. People decide on a node that stands in
+    for another one only while it is in doubt: the failure has not reached the other node yet.
     """
     name = update.node
     stands_in = spec.is_successor and not is_in_doubt
@@ -251,7 +269,9 @@ def _too_early(state: RunState, unit: int, update: NodeUpdate) -> str | None:
 
 
 def _approve(state: RunState, unit: int, update: Approve, waiting: list[int]) -> str | None:
-    """Return why a write must not be approved like this: nobody may approve what they have not been shown."""
+    """Return why a write must not be approved like this: nobody may approve what
+    they have not been shown.
+    """
     size = len(str(update.args))
     if size > MAX_GATE_ANSWER_CHARACTERS:
         return f"args has {size:,} characters; at most {MAX_GATE_ANSWER_CHARACTERS:,}"
@@ -268,18 +288,25 @@ def _approve(state: RunState, unit: int, update: Approve, waiting: list[int]) ->
         elif state.kind_of(unit) == "program":
             about = "a program"
         way = "`sennit status` and the query `plan` show the digest"
-        return f"`{update.node}` is about {about}; name what you have read of {it} with `digest`: {way}"
+        return (
+            f"`{update.node}` is about {about}; name what you have read of {it} with `digest`: "
+            f"{way}"
+        )
     wrong = _wrong_arguments(state, unit, update.args)
     if wrong:
         return wrong
     if token and update.digest != token:
-        return f"`{update.node}` would write something else by now; read it again: its digest is {token}"
+        return (
+            f"`{update.node}` would write something else by now; read it again: its digest is "
+            f"{token}"
+        )
     return None
 
 
 def _wrong_arguments(state: RunState, unit: int, changed: Mapping[str, JsonValue]) -> str | None:
-    """Return which changed argument the write's tool does not take, or not with a value of this type; or None. The rest
-    of the tool's schema is checked by the activity that writes, which asks again if it does not fit.
+    """Return which changed argument the write's tool does not take, or not with a value of this
+    type; or None. The rest of the tool's schema is checked by the activity that writes, which asks
+    again if it does not fit.
     """
     question = state.questions.get(unit)
     if question is None or question.arguments is None:
@@ -294,14 +321,20 @@ def _wrong_arguments(state: RunState, unit: int, changed: Mapping[str, JsonValue
 def _retry(state: RunState, unit: int, update: RetryNode) -> str | None:
     status = state.status[unit]
     if status not in _RETRIABLE:
-        return f"`{update.node}` is {STATUS_NAMES[status]}; only a node that has ended can be run again"
+        return (
+            f"`{update.node}` is {STATUS_NAMES[status]}; only a node that has ended can be run "
+            "again"
+        )
     return _repeats(state, update, repeated(state, unit))
 
 
 def _repeats(state: RunState, update: RetryNode | Answer, writes: list[int]) -> str | None:
     if update.repeat_effect or not writes:
         return None
-    return f'this may repeat what {names_of(state, writes)} wrote; add "repeat_effect": true if that is right'
+    return (
+        f'this may repeat what {names_of(state, writes)} wrote; add "repeat_effect": true if that '
+        "is right"
+    )
 
 
 def _answer_of_call(state: RunState, unit: int, update: Answer) -> str | None:
@@ -310,7 +343,10 @@ def _answer_of_call(state: RunState, unit: int, update: Answer) -> str | None:
     if status == WAITING:
         return f"`{update.node}` is no gate; approve or reject decide on what else waits"
     if status not in (FAILED, IN_DOUBT):
-        return f"`{update.node}` is {STATUS_NAMES[status]}; only a gate, and a call that has failed, take an answer"
+        return (
+            f"`{update.node}` is {STATUS_NAMES[status]}; only a gate, and a call that has failed, "
+            "take an answer"
+        )
     return _repeats(state, update, repeated(state, unit, runs=False))
 
 
@@ -342,7 +378,9 @@ def _event(state: RunState, unit: int, update: NodeUpdate) -> tuple[Event, str]:
         continues = "runs again with"
         if state.spec_of(unit).approval:
             continues = "asks for approval of"
-        return ProgramEdited(unit), f"{name} {continues} the new script; calls that it makes again are taken over"
+        return ProgramEdited(
+            unit
+        ), f"{name} {continues} the new script; calls that it makes again are taken over"
     if isinstance(update, Answer):
         return Answered(unit, update.value), f"{name} is answered{_rewound(state, unit)}"
     if isinstance(update, Approve):
@@ -351,11 +389,15 @@ def _event(state: RunState, unit: int, update: NodeUpdate) -> tuple[Event, str]:
             confirmation += f" with your changes of {', '.join(update.args)}"
         return ApprovalDecided(unit, approved=True, args=update.args, by=update.by), confirmation
     assert isinstance(update, Reject)
-    return ApprovalDecided(unit, approved=False, reason=update.reason, by=update.by), f"{name} is rejected"
+    return ApprovalDecided(
+        unit, approved=False, reason=update.reason, by=update.by
+    ), f"{name} is rejected"
 
 
 def _rewound(state: RunState, unit: int) -> str:
-    """Return the words for a script that has gone on after the failure of a call, and whose call gets another end."""
+    """Return the words for a script that has gone on after the failure of a call, and whose
+    call gets another end.
+    """
     if not is_passed(state, unit):
         return ""
     return "; the script goes on again from where it read this"

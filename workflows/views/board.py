@@ -1,11 +1,12 @@
 """The board: what the web UI shows under Current Details, as Markdown around a picture.
 
-The page asks its server to render it in a GET request, so its size counts percent-encoded: many proxies stop at 8 KB.
-A board that is too long leaves out, step by step, titles and rows of nodes, questions beyond the first few, and the
-boxes of single nodes.
+The page asks its server to render it in a GET request, so its size counts percent-encoded: many
+proxies stop at 8 KB. A board that is too long leaves out, step by step, titles and rows of nodes,
+questions beyond the first few, and the boxes of single nodes.
 
-Pages that take HTML for dangerous drop the picture. All else is Markdown and says enough without it: the layers, or the
-groups of a program's calls, stand as text in a part that only opens on demand where there is a picture.
+Pages that take HTML for dangerous drop the picture. All else is Markdown and says enough without
+it: the layers, or the groups of a program's calls, stand as text in a part that only opens on
+demand where there is a picture.
 """
 
 import json
@@ -41,12 +42,28 @@ from sennit.workflows.plan.language.text import clean, text_bytes
 from sennit.workflows.plan.scheduling.slices import ledger_of
 from sennit.workflows.plan.scheduling.state import BLOCKED, ENDED, EXPANDED, RunState
 from sennit.workflows.views.call_sites import groups_of, short_name
-from sennit.workflows.views.nodes import drain_waits_for, error_at_place, error_of, is_answered, millis_of
+from sennit.workflows.views.nodes import (
+    drain_waits_for,
+    error_at_place,
+    error_of,
+    is_answered,
+    millis_of,
+)
 from sennit.workflows.views.shown_run import ShownRun
 from sennit.workflows.views.warnings import run_warnings
 
 _MOST_OF_ANSWER, _MOST_LINES = 600, 12
-_STATUSES = ("waiting", "failed", "running", "blocked", "handled", "skipped", "cancelled", "pending", "succeeded")
+_STATUSES = (
+    "waiting",
+    "failed",
+    "running",
+    "blocked",
+    "handled",
+    "skipped",
+    "cancelled",
+    "pending",
+    "succeeded",
+)
 _URGENT = _STATUSES[:2]
 _OUTER = ("program", "task", "join")
 """What fails because something in it has failed: its row comes after that."""
@@ -74,15 +91,21 @@ _ALTERNATIVES = {
     "edit_program": "give the program another script",
     "retry_node": "run it again",
 }
-_BOUNDS = {"slot": "a slot", "lock": "a lock", "rate": "the rate of their provider", "budget": "budget"}
+_BOUNDS = {
+    "slot": "a slot",
+    "lock": "a lock",
+    "rate": "the rate of their provider",
+    "budget": "budget",
+}
 """What limits how many items of a map run at once."""
 _OF_YOURS = {"answer": "a `value`", "edit_plan": "a `plan`", "edit_program": "a `script`"}
 
 
 @dataclass(frozen=True, slots=True)
 class _Detail:
-    """How much is shown: of which statuses nodes have titles and rows, how many rows and questions, how many characters
-    of the values that a question is about, and whether nodes have boxes of their own.
+    """How much is shown: of which statuses nodes have titles and rows, how many rows and
+    questions, how many characters of the values that a question is about, and whether nodes
+    have boxes of their own.
 
     The first detail with at most `limit` bytes as sent is taken, or the last.
     """
@@ -106,7 +129,9 @@ class RunEnd:
 
 @dataclass(slots=True)
 class _Row:
-    """A row of the table: a unit, and how many more items of its map have ended or wait in just the same way."""
+    """A row of the table: a unit, and how many more items of its map have ended or
+    wait in just the same way.
+    """
 
     unit: int
     status: str
@@ -121,10 +146,11 @@ _DETAILS = (
 
 
 def board(run: ShownRun, *, title: str, notes: Sequence[str] = (), end: RunEnd = RunEnd()) -> str:
-    """Return the board, at most 24 KB as sent: how the run ended, what is blocked and what to do, the picture, the
-    nodes, `notes`.
+    """Return the board, at most 24 KB as sent: how the run ended, what is blocked and what to do,
+    the picture, the nodes, `notes`.
 
-    Text from users is escaped, so that it cannot become markup. Notes are short Markdown of our own.
+    Text from users is escaped, so that it cannot become markup. Notes are
+    short Markdown of our own.
     """
     state = run.state
     shown, diagram = _diagram_of(state)
@@ -222,7 +248,9 @@ def log_rows(lines: Sequence[str]) -> list[str]:
 
 
 def board_without_plan(run: str, title: str, outage: Sequence[BlockedOn], note: str = "") -> str:
-    """Return the board of a run that has no plan yet: what it waits for and what to do, or a note on why it waits."""
+    """Return the board of a run that has no plan yet: what it waits for and what to do, or
+    a note on why it waits.
+    """
     lines = [f"**{prose(title, 200)}**", ""]
     lines += _questions(outage, run, _DETAILS[0])
     if note:
@@ -231,14 +259,18 @@ def board_without_plan(run: str, title: str, outage: Sequence[BlockedOn], note: 
 
 
 def sent_bytes(text: str) -> int:
-    """Return how many bytes the web UI sends for a text: all but letters, digits and a few signs count thrice."""
+    """Return how many bytes the web UI sends for a text: all but letters, digits and a
+    few signs count thrice.
+    """
     data = text.encode()
     escaped = data.translate(None, _UNRESERVED)
     return len(data) + 2 * len(escaped)
 
 
 def _status(run: ShownRun, unit: int) -> str:
-    """Return the status of a unit as people see it. While the run goes on, a unit behind a failed one is blocked."""
+    """Return the status of a unit as people see it. While the run goes on, a unit behind a
+    failed one is blocked.
+    """
     is_blocked = run.state.status[unit] == BLOCKED
     if is_blocked and not run.state.ended:
         return "blocked"
@@ -246,7 +278,9 @@ def _status(run: ShownRun, unit: int) -> str:
 
 
 def _head(run: str, title: str, counts: dict[str, int], shared: int) -> list[str]:
-    """Return the title, how many nodes have ended, and where to look. Shared activities tell of ends once a second."""
+    """Return the title, how many nodes have ended, and where to look. Shared activities tell
+    of ends once a second.
+    """
     total = sum(counts.values())
     nodes = _number_of(total, "node", "nodes")
     progress = f"{ended_of(counts):,} of {nodes} ended"
@@ -275,7 +309,9 @@ def _number_of(count: int, singular: str, plural: str) -> str:
 
 
 def _quote(run: ShownRun) -> list[str]:
-    """Return what the run's programs can cost, and what people have to know although the run goes on."""
+    """Return what the run's programs can cost, and what people have to know
+    although the run goes on.
+    """
     lines = []
     if run.quote:
         lines.append(prose(f"quote: {run.quote}", 300))
@@ -296,12 +332,17 @@ def _draining(state: RunState) -> list[str]:
     listed = ", ".join(names)
     if state.running > len(names):
         listed += " …"
-    why = "The history is long, so the run is about to continue as new. Nothing starts until these have ended:"
+    why = (
+        "The history is long, so the run is about to continue as new. Nothing starts until these "
+        "have ended:"
+    )
     return [f"{why} {listed}", ""]
 
 
 def _writes(run: ShownRun) -> list[str]:
-    """Return what became of writes that were cut off, or of which nobody knows whether they were made."""
+    """Return what became of writes that were cut off, or of which nobody knows
+    whether they were made.
+    """
     if not run.writes:
         return []
     named: list[str] = []
@@ -362,7 +403,9 @@ def _alternatives(item: BlockedOn) -> list[str]:
 
 
 def _block(text: str, most: int, run: str, command: str = "status") -> list[str]:
-    """Return text as a block of code, at most so many characters of it: as it is, and never markup."""
+    """Return text as a block of code, at most so many characters of it: as
+    it is, and never markup.
+    """
     text = clean(text)
     if not text.strip():
         return []
@@ -379,14 +422,18 @@ def _block(text: str, most: int, run: str, command: str = "status") -> list[str]
 
 
 def _fence(text: str, least: int) -> str:
-    """Return backticks that end a code after this text: more than it has in a row, and at least so many."""
+    """Return backticks that end a code after this text: more than it has in a
+    row, and at least so many.
+    """
     runs = re.findall("`+", text)
     longest = max(map(len, runs), default=0)
     return "`" * max(least, longest + 1)
 
 
 def _folded(line: str) -> list[str]:
-    """Return a line in parts that are no wider than the page: it does not fold a block of code itself."""
+    """Return a line in parts that are no wider than the page: it does not fold
+    a block of code itself.
+    """
     parts = [""]
     width = 0.0
     for char in line:
@@ -404,8 +451,12 @@ def _folded(line: str) -> list[str]:
     return parts
 
 
-def _groups_text(graph: Graph, shown: Sequence[int], diagram: Diagram, statuses: Sequence[str], run: str) -> list[str]:
-    """Return the groups or layers as text. The empty lines make the block Markdown although tags stand around it."""
+def _groups_text(
+    graph: Graph, shown: Sequence[int], diagram: Diagram, statuses: Sequence[str], run: str
+) -> list[str]:
+    """Return the groups or layers as text. The empty lines make the block Markdown
+    although tags stand around it.
+    """
     if not statuses:
         return []
     names: list[str] = []
@@ -455,8 +506,12 @@ def _drawn_nodes(graph: Graph, shown: Sequence[int]) -> list[Node]:
     return nodes
 
 
-def _marks(state: RunState, shown: Sequence[int], statuses: Sequence[str], detail: _Detail | None) -> list[Mark]:
-    """Return what the nodes show; of a graph drawn in rows, without a detail, only the statuses count."""
+def _marks(
+    state: RunState, shown: Sequence[int], statuses: Sequence[str], detail: _Detail | None
+) -> list[Mark]:
+    """Return what the nodes show; of a graph drawn in rows, without a detail,
+    only the statuses count.
+    """
     if detail is None:
         return [Mark(status) for status in statuses]
     marks = []
@@ -499,7 +554,9 @@ def _what(summary: str) -> str:
 
 
 def _time(state: RunState, unit: int) -> str:
-    """Return how long a unit took, in how many attempts, and whether this run has called it at all."""
+    """Return how long a unit took, in how many attempts, and whether this
+    run has called it at all.
+    """
     parts = []
     millis = millis_of(state, unit)
     if millis is not None:
@@ -514,9 +571,9 @@ def _time(state: RunState, unit: int) -> str:
 
 
 def _rows(run: ShownRun) -> list[_Row]:
-    """Return the rows of the table, the most urgent first. Of items only those that need a look have one. Items of one
-    map that have the same status for the same reason share one, so that an outage that fails a hundred items takes one
-    row.
+    """Return the rows of the table, the most urgent first. Of items only those that need a look
+    have one. Items of one map that have the same status for the same reason share one, so that an
+    outage that fails a hundred items takes one row.
     """
     ranks: list[tuple[int, bool, int]] = []
     for unit in run.units:
@@ -570,7 +627,9 @@ def _row(run: ShownRun, row: _Row) -> str:
 
 
 def _note(run: ShownRun, row: _Row) -> str:
-    """Return what a row says of its unit: what it waits for, why it failed, how its items go, or what it does."""
+    """Return what a row says of its unit: what it waits for, why it failed, how its
+    items go, or what it does.
+    """
     state = run.state
     if row.unit in run.children:
         return "its sub-agent waits"
@@ -615,7 +674,9 @@ def _items_of(run: ShownRun, node: int) -> str:
 
 
 def _bound_of(state: RunState, node: int) -> str:
-    """Return what keeps most of the items of a map from starting that could start, "" where nothing does."""
+    """Return what keeps most of the items of a map from starting that could start,
+    "" where nothing does.
+    """
     waits: Counter[str] = Counter()
     for item in state.items[node]:
         if item in state.waits.open:
@@ -631,7 +692,8 @@ def _bound_of(state: RunState, node: int) -> str:
 def prose(text: str, most: int, *, word: int = 30) -> str:
     """Return any text as Markdown that renders as just that text, on one line.
 
-    The line may break inside words of `word` letters and more, so that nothing gets wider than the screen.
+    The line may break inside words of `word` letters and more, so that nothing gets
+    wider than the screen.
     """
     line = re.sub(rf"\S{{{word},}}", _with_breaks, plain(text, most))
     escaped = _MARKUP.sub(_as_entities, line).replace(_BREAK, "<wbr>")

@@ -1,5 +1,5 @@
-"""The call sites of programs: `look#3/search:4` is the call of `search` on line 4 in the third task of `look`, and
-`look#3/search:helpers.py:4` that on line 4 of a module.
+"""The call sites of programs: `look#3/search:4` is the call of `search` on line 4 in the third task
+of `look`, and `look#3/search:helpers.py:4` that on line 4 of a module.
 """
 
 import re
@@ -10,16 +10,16 @@ from sennit.workflows.plan.compile.graph import Graph
 
 
 def path_and_line(spec: NodeSpec) -> tuple[str, int]:
-    """Return where in its script a program has made this call, as `look#3/search` and 4; "" and 0 for any other node,
-    also for those with which a model call goes on.
+    """Return where in its script a program has made this call, as `look#3/search` and 4; "" and 0
+    for any other node, also for those with which a model call goes on.
     """
     path, _, line = spec.call_site.rpartition(":")
     return path, int(line or 0)
 
 
 def short_name(spec: NodeSpec) -> str:
-    """Return what a box is called: the end of the place of a call, which the tasks around it complete; what a tool loop
-    of a program does; or the id.
+    """Return what a box is called: the end of the place of a call, which the tasks around it
+    complete; what a tool loop of a program does; or the id.
     """
     place = spec.call_site.rpartition("/")[2]
     if place:
@@ -34,8 +34,8 @@ def short_name(spec: NodeSpec) -> str:
 
 
 def group_of(call_site: str, kind: str) -> Group:
-    """Return what a call belongs to: one at `look#3/search:4` is of `("look", "search:4")`; () for a node without a
-    call site.
+    """Return what a call belongs to: one at `look#3/search:4` is of `("look", "search:4")`; () for
+    a node without a call site.
     """
     if not call_site:
         return ()
@@ -49,7 +49,8 @@ def group_of(call_site: str, kind: str) -> Group:
 def groups_of(graph: Graph) -> list[Group]:
     """Return what each node belongs to; () for nodes that no program has called.
 
-    What a tool loop calls belongs to the model call that began it, and the further turns of that are part of it.
+    What a tool loop calls belongs to the model call that began it, and the further turns
+    of that are part of it.
     """
     groups: list[Group] = []
     for spec in graph.specs:
@@ -65,8 +66,8 @@ def groups_of(graph: Graph) -> list[Group]:
 
 
 def in_order(graph: Graph) -> list[int]:
-    """Return the nodes people see, in plan order, with what a program has called after it, as it made the calls; those
-    of a task come after the task.
+    """Return the nodes people see, in plan order, with what a program has called after it, as it
+    made the calls; those of a task come after the task.
     """
     if not graph.made:
         return list(range(len(graph.specs)))

@@ -1,4 +1,6 @@
-"""An example of a gate's answer: a value that fits its schema, so that what a person is shown can be sent as it is."""
+"""An example of a gate's answer: a value that fits its schema, so that what a person is
+shown can be sent as it is.
+"""
 
 from collections.abc import Iterator
 from math import ceil, floor
@@ -12,14 +14,17 @@ PLACEHOLDER = "VALUE"
 _TEXT = "yes"
 _LEVELS = 8
 _OPTIONAL_LEVELS = 2
-"""How far down optional fields are named: in the answer itself and in the objects directly in it."""
+"""How far down optional fields are named: in the answer itself and in the
+objects directly in it.
+"""
 _ITEMS = 20
 _VALUES, _STEPS = 200, 5_000
 """Most values in an example, and most steps to see whether it fits."""
 
 
 def example_value(schema: dict[str, JsonValue] | None) -> JsonValue:
-    """Return a value that fits the schema, or the word VALUE where none is found, such as for a `pattern`.
+    """Return a value that fits the schema, or the word VALUE where none is found,
+    such as for a `pattern`.
 
     It is found each time that a board is drawn, so little may be tried.
     """
@@ -27,8 +32,8 @@ def example_value(schema: dict[str, JsonValue] | None) -> JsonValue:
 
 
 def full_example(schema: dict[str, JsonValue] | None) -> dict[str, JsonValue]:
-    """Return an object that fits the schema and has optional fields too, in the schema's order; an empty one if the
-    schema has none, or is of no object, or such a value is not found.
+    """Return an object that fits the schema and has optional fields too, in the schema's order; an
+    empty one if the schema has none, or is of no object, or such a value is not found.
     """
     if schema is None:
         return {}
@@ -56,9 +61,11 @@ def _fits(value: Any, schema: dict[str, Any]) -> bool:
     return next(violations(value, schema, steps=_STEPS), None) is None
 
 
-def _value(schema: Any, defs: dict[str, Any], level: int, room: Iterator[int], optional: int) -> Any:
-    """Return a value, whose first levels have `optional` fields. Raises StopIteration when there is no room for one
-    more.
+def _value(
+    schema: Any, defs: dict[str, Any], level: int, room: Iterator[int], optional: int
+) -> Any:
+    """Return a value, whose first levels have `optional` fields. Raises StopIteration when there
+    is no room for one more.
     """
     next(room)
     schema = resolve(schema, defs)

@@ -1,4 +1,6 @@
-"""The record of a run for its figures: which of its units are calls, when they were under way, and behind what."""
+"""The record of a run for its figures: which of its units are calls, when they were
+under way, and behind what.
+"""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,11 +28,11 @@ PLANNER = "planner"
 def record_of(
     state: RunState, planning: Usage = NO_USAGE, speculated: Speculated | None = None
 ) -> tuple[Record, list[int]]:
-    """Return the record of a run, and the units of its first parts. `planning` is what its planner has used, and
-    `speculated` what has become of its calls made early.
+    """Return the record of a run, and the units of its first parts. `planning` is what its planner
+    has used, and `speculated` what has become of its calls made early.
 
-    A unit that a person has started over counts with its last run. What another run has made, and what a person has
-    answered, was not called here, and takes no time.
+    A unit that a person has started over counts with its last run. What another run has made, and
+    what a person has answered, was not called here, and takes no time.
     """
     units = state.units()
     places = {unit: place for place, unit in enumerate(units)}
@@ -49,11 +51,14 @@ def record_of(
 
 
 def _unit_parts(
-    state: RunState, units: Sequence[int], places: Mapping[int, int], advances: Mapping[tuple[int, int], int]
+    state: RunState,
+    units: Sequence[int],
+    places: Mapping[int, int],
+    advances: Mapping[tuple[int, int], int],
 ) -> list[Part]:
     """Return a part for each unit, with the places of the parts that it comes after."""
-    # A map has two parts of its own, behind those of the units (see `_map_parts`), and each advance of a script has one
-    # behind those (see `_advance_parts`).
+    # A map has two parts of its own, behind those of the units (see `_map_parts`), and each advance
+    # of a script has one behind those (see `_advance_parts`).
     openings: dict[int, int] = {}
     closings: dict[int, int] = {}
     for place, node in enumerate(state.items, len(units)):
@@ -77,9 +82,9 @@ def _unit_parts(
 
 
 def _map_parts(state: RunState, places: Mapping[int, int]) -> list[Part]:
-    """Return two parts for each open map, which take no time: what it waits for is in front of the one, and each of
-    its items comes after that; the other comes after all of its values, and a join that has taken none of them yet
-    comes after that.
+    """Return two parts for each open map, which take no time: what it waits for is in front of the
+    one, and each of its items comes after that; the other comes after all of its values, and a join
+    that has taken none of them yet comes after that.
     """
     openings = []
     closings = []
@@ -93,7 +98,9 @@ def _map_parts(state: RunState, places: Mapping[int, int]) -> list[Part]:
 
 
 def _advance_places(state: RunState, first: int) -> dict[tuple[int, int], int]:
-    """Return the place of the part of each advance of each script, by the program and the number of the advance."""
+    """Return the place of the part of each advance of each script, by the program and the
+    number of the advance.
+    """
     places: dict[tuple[int, int], int] = {}
     for program, session in state.sessions.items():
         for number in range(len(session.advances)):
@@ -101,9 +108,11 @@ def _advance_places(state: RunState, first: int) -> dict[tuple[int, int], int]:
     return places
 
 
-def _advance_parts(state: RunState, places: Mapping[int, int], advances: Mapping[tuple[int, int], int]) -> list[Part]:
-    """Return a part for each advance of a script, which takes no time: it comes after what the script was told in it,
-    and what the script has called then comes after it.
+def _advance_parts(
+    state: RunState, places: Mapping[int, int], advances: Mapping[tuple[int, int], int]
+) -> list[Part]:
+    """Return a part for each advance of a script, which takes no time: it comes after what the
+    script was told in it, and what the script has called then comes after it.
     """
     parts = []
     for program, number in advances:
@@ -140,7 +149,9 @@ def _part(state: RunState, unit: int, after: tuple[int, ...]) -> Part:
 
 
 def _kind_of(state: RunState, unit: int) -> PartKind:
-    """Return whether a unit counts as a call. One that has not begun, and one that nobody has called here, does not."""
+    """Return whether a unit counts as a call. One that has not begun, and one that nobody has
+    called here, does not.
+    """
     has_begun = state.attempts[unit] or state.status[unit] == RUNNING
     if not has_begun or unit in state.taken_over or unit in state.answers:
         return "container"
@@ -152,8 +163,8 @@ def _kind_of(state: RunState, unit: int) -> PartKind:
 
 
 def span_of(state: RunState, unit: int) -> tuple[int, int]:
-    """Return when a unit was under way: by its worker where that has said it, else from its start until the run has
-    heard of its end. A call that was tried again counts from its first start.
+    """Return when a unit was under way: by its worker where that has said it, else from its start
+    until the run has heard of its end. A call that was tried again counts from its first start.
     """
     if state.status[unit] == RUNNING:
         began = state.started[unit]
@@ -166,8 +177,8 @@ def span_of(state: RunState, unit: int) -> tuple[int, int]:
 
 
 def own_error(state: RunState, unit: int) -> str:
-    """Return the type of a unit's own failure, "" if it has none. What a script has caught, or a fallback has taken the
-    place of, has failed all the same.
+    """Return the type of a unit's own failure, "" if it has none. What a script has caught, or a
+    fallback has taken the place of, has failed all the same.
     """
     note = state.notes.get(unit)
     if note is None or state.status[unit] not in ENDED or unit in state.inherited_failure:
@@ -182,8 +193,9 @@ def own_error(state: RunState, unit: int) -> str:
 
 
 def branch_of(state: RunState, unit: int) -> str:
-    """Return to what a unit's usage is added: of a program's call the task that has made it, of what a tool loop calls
-    the model call that began it, of an item its map, of any other node itself.
+    """Return to what a unit's usage is added: of a program's call the task that has made
+    it, of what a tool loop calls the model call that began it, of an item its map, of
+    any other node itself.
     """
     graph = state.graph
     node = state.node_of(unit)
@@ -208,7 +220,8 @@ def _after(state: RunState, unit: int) -> list[int]:
         return [before]
     spec = graph.specs[node]
     predecessors = _ends_of(graph, graph.deps[node])
-    # A join waits for those inputs that it has taken, as far as it has. These are nodes, or items of a map.
+    # A join waits for those inputs that it has taken, as far as it has. These are
+    # nodes, or items of a map.
     chosen = state.chosen.get(node)
     if not spec.of_items:
         predecessors += _ends_of(graph, chosen or tuple(spec.inputs))
@@ -247,7 +260,9 @@ def _ends_of(graph: Graph, nodes: Sequence[int]) -> list[int]:
 
 
 def _advance_before(state: RunState, unit: int) -> tuple[int, int] | None:
-    """Return the advance of a script that has made a call, or by which a program ends: the program and its number."""
+    """Return the advance of a script that has made a call, or by which a program ends: the
+    program and its number.
+    """
     if unit in state.sessions:
         return unit, state.sessions[unit].number
     program = -1
@@ -259,8 +274,8 @@ def _advance_before(state: RunState, unit: int) -> tuple[int, int] | None:
 
 
 def _told_before(state: RunState, program: int, number: int) -> list[int]:
-    """Return what came in front of an advance: the calls of whose ends it was told, and those that the advance before
-    has made itself; of the first one, what the program waited for.
+    """Return what came in front of an advance: the calls of whose ends it was told, and those that
+    the advance before has made itself; of the first one, what the program waited for.
     """
     if not number:
         return _ends_of(state.graph, state.graph.deps[program])
@@ -270,8 +285,8 @@ def _told_before(state: RunState, program: int, number: int) -> list[int]:
 
 
 def _calls_in_place(state: RunState) -> dict[int, list[int]]:
-    """Return what came in front of the calls of a program that an advance of it has made itself: those of its calls of
-    which the script had heard by then.
+    """Return what came in front of the calls of a program that an advance of it has made itself:
+    those of its calls of which the script had heard by then.
     """
     graph = state.graph
     predecessors: dict[int, list[int]] = {}
@@ -296,9 +311,12 @@ class _CallInPlace:
     ended: int
 
 
-def _heard_of(state: RunState, made: Sequence[int], in_place: Sequence[int]) -> dict[int, list[int]]:
-    """Return for each call that an advance has made those that had ended when the call began: in the same task, in one
-    that has started that, or in one that it has started. Tasks that run side by side hear nothing of each other.
+def _heard_of(
+    state: RunState, made: Sequence[int], in_place: Sequence[int]
+) -> dict[int, list[int]]:
+    """Return for each call that an advance has made those that had ended when the call began: in
+    the same task, in one that has started that, or in one that it has started. Tasks that run side
+    by side hear nothing of each other.
     """
     calls: dict[int, _CallInPlace] = {}
     for node in (*made, *in_place):
@@ -313,7 +331,8 @@ def _heard_of(state: RunState, made: Sequence[int], in_place: Sequence[int]) -> 
     for node in made:
         call = calls[node]
         heard[node] = []
-        # The latest come first. One that had ended before another of its task began is behind that already.
+        # The latest come first. One that had ended before another of its task began
+        # is behind that already.
         latest_began: dict[str, int] = {}
         ended_before = ended[: bisect_right(ends, call.began)]
         for earlier in reversed(ended_before[-MAX_HEARD_CALLS:]):
@@ -362,7 +381,9 @@ def figures_page(
 
 
 def _flow(state: RunState, start: int, end: int) -> tuple[FlowLine, ...]:
-    """Return nodes with what they come after, from a place to another, and no more edges than fit an answer."""
+    """Return nodes with what they come after, from a place to another, and no more
+    edges than fit an answer.
+    """
     graph = state.graph
     shown, sources = flow_of(graph, state.sessions)
     room = MAX_FLOW_EDGES

@@ -12,8 +12,8 @@ from sennit.workflows.plan.scheduling.state import SUCCEEDED, RunState
 
 
 def joined(state: RunState, replies: MutableMapping[int, NodeReply]) -> dict[int, NodeReply]:
-    """Return a reply for each join or map to which the last step has given its value, with a preview from those of the
-    units that have made it.
+    """Return a reply for each join or map to which the last step has given its value, with a
+    preview from those of the units that have made it.
     """
     found: dict[int, NodeReply] = {}
     for unit in sorted(state.status.touched):

@@ -1,4 +1,6 @@
-"""What has happened in a run, event by event, each with a number that it keeps: what the query `events` answers."""
+"""What has happened in a run, event by event, each with a number that it keeps: what the
+query `events` answers.
+"""
 
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
@@ -30,11 +32,13 @@ _KINDS: Mapping[str, EventKind] = {
 
 
 class RunLog:
-    """What the scripts of a run have logged, by advance, so that an advance that is made again says it once. The last
-    of it is kept; `cut` counts the lines that are not.
+    """What the scripts of a run have logged, by advance, so that an advance that is made again says
+    it once. The last of it is kept; `cut` counts the lines that are not.
     """
 
-    def __init__(self, advances: Mapping[str, tuple[str, ...]] = MappingProxyType({}), cut: int = 0) -> None:
+    def __init__(
+        self, advances: Mapping[str, tuple[str, ...]] = MappingProxyType({}), cut: int = 0
+    ) -> None:
         self.advances = dict(advances)
         self.cut = cut
         self._size = 0
@@ -42,7 +46,9 @@ class RunLog:
             self._size += _characters(lines)
 
     def note(self, name: str, lines: tuple[str, ...]) -> None:
-        """Keep what the advance of this name has logged, in the place of what it logged when it was made before."""
+        """Keep what the advance of this name has logged, in the place of what it logged
+        when it was made before.
+        """
         self._size -= _characters(self.advances.pop(name, ()))
         if lines:
             self.advances[name] = lines
@@ -60,7 +66,9 @@ class RunLog:
                 del self.advances[oldest]
 
     def lines(self, state: RunState) -> tuple[str, ...]:
-        """Return what is kept, without what scripts have logged in advances that are made again, or in others."""
+        """Return what is kept, without what scripts have logged in advances that are
+        made again, or in others.
+        """
         names: dict[str, None] = {}
         for program, session in state.sessions.items():
             names[state.path(program)] = None
@@ -82,7 +90,9 @@ def _characters(lines: Sequence[str]) -> int:
 
 
 class Moment(NamedTuple):
-    """When something is noted: the length of the history at the workflow task that does it, and the time in ms."""
+    """When something is noted: the length of the history at the workflow task that does
+    it, and the time in ms.
+    """
 
     history: int
     at: int
@@ -98,8 +108,9 @@ class _Entry(NamedTuple):
 class Journal:
     """The events of one run of a chain, beginning with number `first`.
 
-    It is made of what the run has recorded, and a replay makes it again, so that numbers never change. Each event
-    knows the workflow task that has noted it: one that the history does not have yet is not told (see `page`).
+    It is made of what the run has recorded, and a replay makes it again, so that numbers never
+    change. Each event knows the workflow task that has noted it: one that the history does not have
+    yet is not told (see `page`).
     """
 
     def __init__(self, clock: Callable[[], Moment], first: int = 1) -> None:
@@ -126,8 +137,8 @@ class Journal:
         self._noted = {unit: _standing(state, unit) for unit in state.status}
 
     def reset(self) -> None:
-        """Note that the run was reset. The note has a number that no event can have which the reset took back: the
-        milliseconds of the clock, and no run has an event each.
+        """Note that the run was reset. The note has a number that no event can have which the reset
+        took back: the milliseconds of the clock, and no run has an event each.
 
         What the run noted before this call keeps the numbers that it had before the reset.
         """
@@ -135,9 +146,12 @@ class Journal:
         self.next = max(self.next, moment.at)
         self.note("reset", moment)
 
-    def observe(self, state: RunState, replies: Mapping[int, NodeReply], reply: NodeReply | None = None) -> None:
-        """Note what a step of the scheduler has made of the nodes, at once: the next step forgets it. `reply` is that
-        of the activity whose end was the step's event; `replies` may not keep it.
+    def observe(
+        self, state: RunState, replies: Mapping[int, NodeReply], reply: NodeReply | None = None
+    ) -> None:
+        """Note what a step of the scheduler has made of the nodes, at once: the next step
+        forgets it. `reply` is that of the activity whose end was the step's event;
+        `replies` may not keep it.
         """
         self._note_plan(state.graph)
         moment = self._clock()
@@ -163,7 +177,9 @@ class Journal:
         self._graph = graph
         self._nodes = len(graph.specs)
 
-    def _note_status(self, state: RunState, unit: int, replies: Sequence[NodeReply | None], moment: Moment) -> None:
+    def _note_status(
+        self, state: RunState, unit: int, replies: Sequence[NodeReply | None], moment: Moment
+    ) -> None:
         spec = state.spec_of(unit)
         kind = _KINDS.get(_status_of(state, unit))
         if kind is None:
@@ -182,9 +198,9 @@ class Journal:
         self.note(kind, moment, node=state.path(unit), text=text, generation=generation)
 
     def ask(self, items: Sequence[BlockedOn]) -> bool:
-        """Note what the run waits for now and did not wait for at the last call. Return whether that has changed, so
-        that this workflow task must write a command: a replay may join one without a command with the next, and then
-        sees only what that one left.
+        """Note what the run waits for now and did not wait for at the last call. Return whether
+        that has changed, so that this workflow task must write a command: a replay may join one
+        without a command with the next, and then sees only what that one left.
         """
         open_now: dict[tuple[str, str, str], None] = {}
         for item in items:
@@ -209,7 +225,9 @@ class Journal:
         )
 
     def ruled(self, state: RunState, unit: int, question: Question) -> None:
-        """Note that a rule of the operator has decided about a write, if it has: in the place of a person."""
+        """Note that a rule of the operator has decided about a write, if it has: in
+        the place of a person.
+        """
         approval = state.approved.get(unit)
         update = ""
         is_by_rule = approval is not None and approval.rule == question.rule
@@ -233,8 +251,9 @@ class Journal:
         self.note("ended", text=problem, status=status)
 
     def page(self, after: int, through: int | None = None) -> EventPage:
-        """Return the events that follow number `after`, of the workflow tasks that the history has: those up to event
-        `through` of it, with which the last one was completed. A query may know more, but not yet for certain.
+        """Return the events that follow number `after`, of the workflow tasks that the history has:
+        those up to event `through` of it, with which the last one was completed. A query may know
+        more, but not yet for certain.
         """
         known = len(self._entries)
         if through is not None:
@@ -261,8 +280,8 @@ class Journal:
 
 
 def _preview(state: RunState, unit: int, replies: Sequence[NodeReply | None]) -> str:
-    """Return the preview of the reply that a unit has as its output, not of one of an earlier generation, or of one
-    from before its fallback; "" if none of them is.
+    """Return the preview of the reply that a unit has as its output, not of one of an earlier
+    generation, or of one from before its fallback; "" if none of them is.
     """
     for reply in replies:
         if reply is not None and reply.ref == state.digest[unit]:
@@ -284,7 +303,9 @@ def _status_of(state: RunState, unit: int) -> str:
 
 
 def _starts_again(state: RunState, unit: int) -> bool:
-    """Whether a unit runs that was made pending in the same step, for another reason than to put a map together."""
+    """Whether a unit runs that was made pending in the same step, for another reason than
+    to put a map together.
+    """
     if state.status[unit] != RUNNING or unit in state.items:
         return False
     return state.status.touched[unit]

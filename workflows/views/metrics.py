@@ -14,8 +14,8 @@ from sennit.workflows.views.shown_run import ShownRun
 class RunMetrics:
     """Counts a run each time it comes to another status, and its nodes when it ends.
 
-    A replay counts nothing. What a worker has counted is gone with it, as for every counter. `status` is what the run
-    has been counted with before it continued as new.
+    A replay counts nothing. What a worker has counted is gone with it, as for every counter.
+    `status` is what the run has been counted with before it continued as new.
     """
 
     def __init__(self, status: RunStatus | None) -> None:
@@ -32,7 +32,9 @@ class RunMetrics:
         runs.add(1, {"status": status, "kind": run_kind})
         if shown is None or status in ("running", "blocked"):
             return
-        nodes = meter.create_counter("sennit_nodes", "Nodes of runs that have ended, by their last status")
+        nodes = meter.create_counter(
+            "sennit_nodes", "Nodes of runs that have ended, by their last status"
+        )
         state = shown.state
         ends: Counter[tuple[str, str]] = Counter()
         for unit in shown.units:
@@ -42,8 +44,8 @@ class RunMetrics:
             nodes.add(count, {"kind": kind, "status": last})
 
     def publish_figures(self, figures: Figures) -> None:
-        """Count the figures of a run that has ended. Rates are made from the sums: histograms of seconds and ratios,
-        and counters of waiting, retries and failures. See docs/figures.md.
+        """Count the figures of a run that has ended. Rates are made from the sums: histograms of
+        seconds and ratios, and counters of waiting, retries and failures. See docs/figures.md.
         """
         if not figures.calls and not figures.subagents:
             return
@@ -67,7 +69,9 @@ class RunMetrics:
             if ratio is not None:
                 about = f"The {name.replace('_', ' ')} of runs that have ended"
                 meter.create_histogram_float(f"sennit_run_{name}", about).record(ratio)
-        waited = meter.create_counter("sennit_waited_milliseconds", "Milliseconds that calls have waited, by cause")
+        waited = meter.create_counter(
+            "sennit_waited_milliseconds", "Milliseconds that calls have waited, by cause"
+        )
         for cause, millis in figures.waited_ms.items():
             waited.add(millis, {"cause": cause})
         meter.create_counter("sennit_retries", "Attempts after the first one").add(figures.retries)
@@ -79,12 +83,18 @@ class RunMetrics:
 
     def _publish_speculation(self, early: Speculated) -> None:
         meter = workflow.metric_meter()
-        calls = meter.create_counter("sennit_early_calls", "Calls made early, by what became of them")
+        calls = meter.create_counter(
+            "sennit_early_calls", "Calls made early, by what became of them"
+        )
         calls.add(early.hits, {"outcome": "hit"})
         calls.add(early.wasted, {"outcome": "waste"})
-        missed = meter.create_counter("sennit_early_missed", "Calls that could have used an early one and were another")
+        missed = meter.create_counter(
+            "sennit_early_missed", "Calls that could have used an early one and were another"
+        )
         missed.add(early.missed)
-        saved = meter.create_counter("sennit_early_saved_milliseconds", "Milliseconds that early calls have saved")
+        saved = meter.create_counter(
+            "sennit_early_saved_milliseconds", "Milliseconds that early calls have saved"
+        )
         saved.add(early.saved_ms)
 
 

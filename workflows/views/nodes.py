@@ -4,7 +4,11 @@ from collections.abc import Container, Mapping
 from itertools import islice
 from typing import Any
 
-from sennit.workflows.limits import MAX_BLOCKED, MAX_ERROR_CHARACTERS, MAX_SHOWN_REFERENCE_CHARACTERS
+from sennit.workflows.limits import (
+    MAX_BLOCKED,
+    MAX_ERROR_CHARACTERS,
+    MAX_SHOWN_REFERENCE_CHARACTERS,
+)
 from sennit.workflows.messages.contracts import NodeReply
 from sennit.workflows.messages.result import ApprovedWrite
 from sennit.workflows.messages.views import NodeView
@@ -20,8 +24,9 @@ from sennit.workflows.views.writes import effect_text
 
 
 def status_of(state: RunState, unit: int, caught: Container[int] = ()) -> str:
-    """Return the status of a unit as people see it: what a script has called that was replaced by another has not
-    failed, whatever it came to, and a failure that a script has `caught` is handled.
+    """Return the status of a unit as people see it: what a script has called that was
+    replaced by another has not failed, whatever it came to, and a failure that a script
+    has `caught` is handled.
     """
     status = STATUS_NAMES[state.status[unit]]
     if status != "failed":
@@ -62,7 +67,9 @@ def error_at_place(state: RunState, unit: int) -> str:
 
 
 def shown_summary(spec: NodeSpec) -> str:
-    """Return what a node does, id first; of a program's call what stands behind its id and its call site."""
+    """Return what a node does, id first; of a program's call what stands behind
+    its id and its call site.
+    """
     if not spec.call_site:
         return spec.summary
     text = spec.summary.partition(" ")[2]
@@ -70,7 +77,9 @@ def shown_summary(spec: NodeSpec) -> str:
 
 
 def usage_by_unit(state: RunState) -> dict[int, Usage]:
-    """Return what units have used: a map with its items, a task or a program with all that it has called."""
+    """Return what units have used: a map with its items, a task or a program with
+    all that it has called.
+    """
     found: dict[int, Usage] = {}
     tasks = tasks_by_path(state.graph)
     for unit, used in state.used.items():
@@ -83,7 +92,9 @@ def usage_by_unit(state: RunState) -> dict[int, Usage]:
 
 
 def _holder_of(state: RunState, tasks: Mapping[int, dict[str, int]], unit: int) -> int:
-    """Return the map of an item, or the program, the task or the model call that has called a unit; -1 without one."""
+    """Return the map of an item, or the program, the task or the model call that has called
+    a unit; -1 without one.
+    """
     if state.is_item(unit):
         return state.node_of(unit)
     spec = state.graph.specs[unit]
@@ -95,9 +106,11 @@ def _holder_of(state: RunState, tasks: Mapping[int, dict[str, int]], unit: int) 
     return task_around(tasks.get(program, {}), path, program)
 
 
-def fields_of(state: RunState, unit: int, caught: Container[int], usage: Usage = NO_USAGE) -> dict[str, Any]:
-    """Return what reports and views say of a unit that has used so much: only what is not as usual, because a report
-    has thousands.
+def fields_of(
+    state: RunState, unit: int, caught: Container[int], usage: Usage = NO_USAGE
+) -> dict[str, Any]:
+    """Return what reports and views say of a unit that has used so much: only what is not as usual,
+    because a report has thousands.
     """
     fields = {
         "id": state.path(unit),
@@ -123,7 +136,9 @@ def fields_of(state: RunState, unit: int, caught: Container[int], usage: Usage =
 
 
 def millis_of(state: RunState, unit: int) -> int | None:
-    """Return how long a unit took: a map from the start of its first item. None if nothing has been called."""
+    """Return how long a unit took: a map from the start of its first item. None if
+    nothing has been called.
+    """
     is_gathered = state.kind_of(unit) == "map" and state.status[unit] == SUCCEEDED
     if state.attempts[unit] or is_gathered:
         return state.millis[unit]
@@ -139,7 +154,12 @@ def _approved(state: RunState, unit: int) -> ApprovedWrite | None:
     approval = state.approved.get(unit)
     if approval is None:
         return None
-    fields = {"target": approval.target, "args": tuple(approval.args), "by": approval.by, "rule": approval.rule}
+    fields = {
+        "target": approval.target,
+        "args": tuple(approval.args),
+        "by": approval.by,
+        "rule": approval.rule,
+    }
     details = {name: value for name, value in fields.items() if value}
     return ApprovedWrite(digest=approval.written or approval.digest, **details)
 
@@ -152,10 +172,12 @@ def view_of(
     caught: Container[int] = (),
     usage: Usage = NO_USAGE,
 ) -> NodeView:
-    """Return a unit with its summary, what it needs, and the preview of its output while this run remembers it.
+    """Return a unit with its summary, what it needs, and the preview of its output while
+    this run remembers it.
 
-    Of a node that asks a person it is the question. A long reference is cut. `agent` describes a running sub-agent,
-    `caught` are the failures that scripts have handled, and `usage` is what the unit has used.
+    Of a node that asks a person it is the question. A long reference is cut. `agent` describes
+    a running sub-agent, `caught` are the failures that scripts have handled, and `usage` is
+    what the unit has used.
     """
     # An item of a chain needs the call before it in its chain; any other unit needs its inputs.
     spec = state.spec_of(unit)
@@ -165,7 +187,8 @@ def view_of(
         needs = [state.before(unit)]
     needs += state.graph.deps[state.node_of(unit)]
 
-    # A turn of a model that calls tools is no output: while a unit runs, nothing is shown of its replies.
+    # A turn of a model that calls tools is no output: while a unit runs, nothing
+    # is shown of its replies.
     is_running = STATUS_NAMES[state.status[unit]] == "running"
     preview = agent
     if unit in state.questions:
@@ -182,7 +205,9 @@ def view_of(
 
 
 def drain_waits_for(state: RunState) -> tuple[str, ...]:
-    """Return the first running nodes of a run that drains, before it continues as new; none of any other run."""
+    """Return the first running nodes of a run that drains, before it continues as new;
+    none of any other run.
+    """
     if not state.draining:
         return ()
     running = islice(state.units_in(RUNNING), MAX_BLOCKED)
@@ -190,8 +215,8 @@ def drain_waits_for(state: RunState) -> tuple[str, ...]:
 
 
 def visible_units(state: RunState) -> list[int]:
-    """Return the units people see, in plan order with each map's items, or each program's calls, after it; without
-    replaced items.
+    """Return the units people see, in plan order with each map's items, or each program's calls,
+    after it; without replaced items.
     """
     units: list[int] = []
     for node in in_order(state.graph):
@@ -201,7 +226,9 @@ def visible_units(state: RunState) -> list[int]:
 
 
 def is_counted_by_calls(state: RunState, unit: int) -> bool:
-    """Whether the calls of a unit are counted in its place: of a program that has called something, and of a task."""
+    """Whether the calls of a unit are counted in its place: of a program that has called
+    something, and of a task.
+    """
     spec = state.spec_of(unit)
     if spec.kind == "program":
         return bool(state.graph.made_by(state.node_of(unit)))

@@ -23,9 +23,11 @@ def asked_for(request: Any) -> tuple[str, ...]:
     return tuple(map(str, names[:MAX_OUTPUTS]))
 
 
-def output_places(state: RunState, names: Sequence[str], answer: str, plan: str) -> tuple[OutputPlace, ...]:
-    """Return where the outputs of these nodes lie. `answer` is the digest of the run's, "" if it was not cut. `plan` is
-    that of its plan.
+def output_places(
+    state: RunState, names: Sequence[str], answer: str, plan: str
+) -> tuple[OutputPlace, ...]:
+    """Return where the outputs of these nodes lie. `answer` is the digest of the run's, "" if it
+    was not cut. `plan` is that of its plan.
     """
     places: list[OutputPlace] = []
     unknown = 0
@@ -59,7 +61,10 @@ def _place(state: RunState, unit: int, name: str) -> OutputPlace:
     if ref and word == "succeeded":
         return OutputPlace(ref=ref)
     if state.kind_of(unit) == "task":
-        return _none(NO_OUTPUT, f"{format_name(name)} is a task: only its script has its value. Read that of its calls")
+        return _none(
+            NO_OUTPUT,
+            f"{format_name(name)} is a task: only its script has its value. Read that of its calls",
+        )
     ended = state.ended or status in (FAILED, SKIPPED) or word == "cancelled"
     if not ended:
         return _none(NOT_ENDED, f"{format_name(name)} has no output yet: it is {word}")

@@ -42,9 +42,11 @@ from sennit.workflows.views.quote import Shortage, shortage, spent
 from sennit.workflows.views.writes import names_of
 
 
-def blocked_on(state: RunState, run: str, children: Mapping[int, SubagentView]) -> tuple[BlockedOn, ...]:
-    """Return what waits for a person: gates, approvals, writes in doubt, failed nodes of a parked run, and what
-    sub-agents wait for. While the plan waits itself, nothing else does.
+def blocked_on(
+    state: RunState, run: str, children: Mapping[int, SubagentView]
+) -> tuple[BlockedOn, ...]:
+    """Return what waits for a person: gates, approvals, writes in doubt, failed nodes of a parked
+    run, and what sub-agents wait for. While the plan waits itself, nothing else does.
     """
     if state.held is not None:
         return (_plan(state, state.held, run),)
@@ -56,15 +58,16 @@ def blocked_on(state: RunState, run: str, children: Mapping[int, SubagentView]) 
         if waiting and state.budget is not None:
             found.append(_budget(state, state.budget, waiting, run))
     elif state.on_failure == "park":
-        # No other node sees a write in doubt before a person has decided, so the run asks although it goes on.
+        # No other node sees a write in doubt before a person has decided, so the run
+        # asks although it goes on.
         for unit in islice(state.units_in(IN_DOUBT), MAX_BLOCKED):
             found.append(_failed(state, unit, run))
     return (*found, *islice(_passed_on(children), MAX_PASSED_ON))
 
 
 def _waiting_units(state: RunState, run: str) -> list[BlockedOn]:
-    """Return the gates and approvals. Writes that may be approved together are asked about together first, then each
-    by itself, behind those that nothing else asks about.
+    """Return the gates and approvals. Writes that may be approved together are asked about together
+    first, then each by itself, behind those that nothing else asks about.
     """
     waiting = state.units_in(WAITING)
     found: list[BlockedOn] = []
@@ -158,7 +161,9 @@ def _plan(state: RunState, asked: Question, run: str) -> BlockedOn:
 
 
 def _approval(path: str, question: str, run: str, *, shown: str, token: str) -> BlockedOn:
-    """Return the question whether a write may run; with a `token`, the approval holds only for what was shown."""
+    """Return the question whether a write may run; with a `token`, the approval holds
+    only for what was shown.
+    """
     example: dict[str, JsonValue] = {"node": path}
     command = ["sennit", "approve", run, path]
     if token:
@@ -177,7 +182,9 @@ def _approval(path: str, question: str, run: str, *, shown: str, token: str) -> 
 
 
 def _groups(state: RunState) -> list[int]:
-    """Return the maps, and the models that call tools, of which several writes wait: they may be approved together."""
+    """Return the maps, and the models that call tools, of which several writes wait: they
+    may be approved together.
+    """
     found = []
     for node in range(len(state.graph.specs)):
         if state.status[node] not in (EXPANDED, DELEGATED):
@@ -191,7 +198,9 @@ def _groups(state: RunState) -> list[int]:
 
 
 def _together(state: RunState, node: int, units: list[int], run: str) -> BlockedOn:
-    """Return the question about all that waits in a map or a tool loop: a line of each. Each asks by itself too."""
+    """Return the question about all that waits in a map or a tool loop: a line of each.
+    Each asks by itself too.
+    """
     lines = []
     for unit in units[:MAX_BLOCKED]:
         asked = state.questions.get(unit, Question(""))
@@ -210,7 +219,9 @@ def _together(state: RunState, node: int, units: list[int], run: str) -> Blocked
 
 
 def _first_line(text: str) -> tuple[str, str]:
-    """Return a question's first line and the rest; of a long line only the beginning, and then it is in the rest."""
+    """Return a question's first line and the rest; of a long line only the beginning, and
+    then it is in the rest.
+    """
     line, _, rest = text.strip().partition("\n")
     if len(line) > MAX_ASKED_CHARACTERS:
         return cut(line, MAX_ASKED_CHARACTERS), text
@@ -260,7 +271,9 @@ def _failed(state: RunState, unit: int, run: str) -> BlockedOn:
 
 
 def _script_error(state: RunState, unit: int, run: str, error: str) -> BlockedOn:
-    """Return the question about a script that has failed by itself: it fails again, so it is edited."""
+    """Return the question about a script that has failed by itself: it fails
+    again, so it is edited.
+    """
     graph = state.graph
     name = state.path(graph.program_of(state.node_of(unit)))
     command = ["sennit", "edit", run, "FILE.py"]
@@ -293,8 +306,9 @@ def tried_again_at(millis: int) -> str:
 
 
 def _budget(state: RunState, budget: Budget, waiting: list[int], run: str) -> BlockedOn:
-    """Return the question about the units that wait for more budget. The example doubles the limits that are in the
-    way, or lets a program make the least of its calls. Where a limit has reached its ceiling, the run can only end.
+    """Return the question about the units that wait for more budget. The example doubles the limits
+    that are in the way, or lets a program make the least of its calls. Where a limit has reached
+    its ceiling, the run can only end.
     """
     exceeded = budget.short()
     missing = shortage(state, waiting)
@@ -338,7 +352,9 @@ def _budget(state: RunState, budget: Budget, waiting: list[int], run: str) -> Bl
     )
 
 
-def _raised_limits(budget: Budget, names: Sequence[str], missing: Shortage | None) -> dict[str, int]:
+def _raised_limits(
+    budget: Budget, names: Sequence[str], missing: Shortage | None
+) -> dict[str, int]:
     """Return higher limits of these names, as far as the ceilings of the workers allow it."""
     raised = {}
     for name in names:

@@ -30,8 +30,8 @@ def quote_line(state: RunState) -> str:
 
 
 def budget_warnings(state: RunState) -> list[str]:
-    """Return what people have to know of a run's budget: that it was exceeded, and where a quote guesses that it is not
-    enough.
+    """Return what people have to know of a run's budget: that it was exceeded, and where a quote
+    guesses that it is not enough.
     """
     if state.budget is None:
         return []
@@ -39,7 +39,9 @@ def budget_warnings(state: RunState) -> list[str]:
 
 
 def _quotes_above(graph: Graph, budget: Budget) -> list[str]:
-    """Return where a quote guesses that the budget is not enough. A guess may be wrong, so it holds nothing up."""
+    """Return where a quote guesses that the budget is not enough. A guess may be wrong,
+    so it holds nothing up.
+    """
     names = [name for name in ("tokens", "cost") if name in budget.limits]
     warnings = []
     for spec in graph.specs:
@@ -51,12 +53,16 @@ def _quotes_above(graph: Graph, budget: Budget) -> list[str]:
             if guess > limit:
                 takes = amount_text(name, guess)
                 has = amount_text(name, limit)
-                warnings.append(f"`{spec.id}` takes about {takes} by its quote; the budget has {has}")
+                warnings.append(
+                    f"`{spec.id}` takes about {takes} by its quote; the budget has {has}"
+                )
     return warnings
 
 
 def _overspent(budget: Budget) -> list[str]:
-    """Return the limits that the run has exceeded: a server may count more than it was sent and asked for."""
+    """Return the limits that the run has exceeded: a server may count more than it
+    was sent and asked for.
+    """
     warnings = []
     for name, limit in budget.limits.items():
         amount = getattr(budget.spent, name)
@@ -76,7 +82,9 @@ class Shortage:
 
 
 def shortage(state: RunState, units: Iterable[int]) -> Shortage | None:
-    """Return what the budget lacks for the program that lacks most; None where it is enough for all of them."""
+    """Return what the budget lacks for the program that lacks most; None where it is
+    enough for all of them.
+    """
     if state.budget is None:
         return None
     most = 0

@@ -13,7 +13,14 @@ from sennit.workflows.messages.message import message_bytes
 from sennit.workflows.messages.result import NodeLine, RunReport, RunStatus
 from sennit.workflows.plan.language.limits import NO_USAGE
 from sennit.workflows.plan.language.text import cut, text_bytes
-from sennit.workflows.plan.scheduling.state import CANCELLED, FAILED, SKIPPED, STATUS_NAMES, SUCCEEDED, RunState
+from sennit.workflows.plan.scheduling.state import (
+    CANCELLED,
+    FAILED,
+    SKIPPED,
+    STATUS_NAMES,
+    SUCCEEDED,
+    RunState,
+)
 from sennit.workflows.views.nodes import fields_of, shown_summary
 from sennit.workflows.views.quote import shortage, spent
 from sennit.workflows.views.shown_run import ShownRun
@@ -23,8 +30,8 @@ _NAMED_REASONS = 3
 
 
 def report_lines(shown: ShownRun) -> tuple[tuple[NodeLine, ...], int]:
-    """Return the lines for the report and how many were left out to keep it below a payload's size: no failed one
-    before any other.
+    """Return the lines for the report and how many were left out to keep it below a payload's size:
+    no failed one before any other.
     """
     room = MAX_SUMMARIES_CHARACTERS // len(shown.state.graph.specs)
     lines = [_report_line(shown, unit, room) for unit in shown.units]
@@ -65,8 +72,8 @@ def _report_line(shown: ShownRun, unit: int, room: int) -> NodeLine:
 
 
 def why_unanswered(state: RunState) -> str:
-    """Return why the answer, or parts of it, have no value: "`publish` was skipped: its condition was false"; "" if all
-    have one.
+    """Return why the answer, or parts of it, have no value: "`publish` was skipped: its condition
+    was false"; "" if all have one.
     """
     reasons = []
     for node in state.graph.execution_plan.answer:
@@ -77,7 +84,9 @@ def why_unanswered(state: RunState) -> str:
 
 
 def _why_without_value(state: RunState, node: int) -> str:
-    """Return how a node ended without a value, then those for which it did, up to the one that has a reason."""
+    """Return how a node ended without a value, then those for which it did, up to the
+    one that has a reason.
+    """
     names: list[str] = []
     seen: dict[int, None] = {}
     while state.status[node] in (SKIPPED, CANCELLED, FAILED) and node not in seen:
@@ -102,7 +111,8 @@ def _dependency_without_value(state: RunState, node: int) -> int:
 
 
 def report_of(shown: ShownRun, status: RunStatus, found: Conclusion, unanswered: str) -> RunReport:
-    """Return the report of an ended run, but for what only the workflow knows: ids, usage, warnings.
+    """Return the report of an ended run, but for what only the workflow
+    knows: ids, usage, warnings.
 
     `unanswered` says why the answer could not be put together, if it could not.
     """

@@ -29,7 +29,8 @@ class _Sums:
 
 
 def script_view(state: RunState, replies: Mapping[int, NodeReply], name: str) -> ScriptView | str:
-    """Return a program with the calls that its script, as it is now, has made so far; or why there is none to show.
+    """Return a program with the calls that its script, as it is now, has made so far; or why
+    there is none to show.
 
     Without a `name` it is the only program of the run.
     """
@@ -44,7 +45,9 @@ def script_view(state: RunState, replies: Mapping[int, NodeReply], name: str) ->
         return f"the run has several programs: {format_names(list(programs))}; name one"
     program = programs.get(name or next(iter(programs)))
     if program is None:
-        return f"{format_name(name)} is not a program; the programs are {format_names(list(programs))}"
+        return (
+            f"{format_name(name)} is not a program; the programs are {format_names(list(programs))}"
+        )
     spec = graph.specs[program]
     if not spec.script:
         return f"the script of {format_name(spec.id)} is too long to be shown"
@@ -75,8 +78,8 @@ def _lines(state: RunState, replies: Mapping[int, NodeReply], program: int) -> d
 
 
 def _script_errors(state: RunState, program: int, script: str) -> Iterator[tuple[int, str]]:
-    """Yield the line on which the script itself has failed, with the error. The error ends with its line and the text
-    of that, which may be cut.
+    """Yield the line on which the script itself has failed, with the error. The error ends with its
+    line and the text of that, which may be cut.
     """
     kind, error = state.notes.get(program, ("", ""))
     if state.status[program] != FAILED or kind != PROGRAM_FAILED:
@@ -100,8 +103,9 @@ def _line_of(spec: NodeSpec, module_starts: Mapping[str, int]) -> int:
 
 
 def _calls(state: RunState, program: int) -> Iterator[tuple[int, int]]:
-    """Yield the calls that a program has made, in its tasks too, each with its line; not those that an earlier script
-    has made and this one has not. The turns of a model call and what it calls have its line.
+    """Yield the calls that a program has made, in its tasks too, each with its line; not
+    those that an earlier script has made and this one has not. The turns of a model call and
+    what it calls have its line.
     """
     graph = state.graph
     module_starts: dict[str, int] = {}

@@ -1,4 +1,6 @@
-"""Which units share an activity, or are made by an advance of a program that calls them, and why others do not."""
+"""Which units share an activity, or are made by an advance of a program that calls them,
+and why others do not.
+"""
 
 from sennit.workflows.limits import MAX_EXPLAINED
 from sennit.workflows.messages.queues import TOOLS
@@ -7,18 +9,22 @@ from sennit.workflows.plan.fusion.rules import why_alone, why_not_in_place
 from sennit.workflows.plan.scheduling.ready import reads_long_manifests
 from sennit.workflows.plan.scheduling.state import RunState
 
-_JOIN = "no activity, unless its value must be stored: what reads a join loads the outputs of its inputs"
+_JOIN = (
+    "no activity, unless its value must be stored: what reads a join loads the outputs of its "
+    "inputs"
+)
 
 _TASK = "no activity: its program's script runs it"
 _BESIDE = (
-    "its program waited for a longer call or a sleep too, was run again, went by what the run that it forks has made, "
+    "its program waited for a longer call or a sleep too, was run again, went by what the run "
+    "that it forks has made, "
     "or had no budget left for its advance to make it"
 )
 
 
 def explained(state: RunState) -> dict[str, str]:
-    """Return of the first 500 nodes whether they may share an activity, or an advance of their program makes them,
-    and if not why. A map speaks for its items.
+    """Return of the first 500 nodes whether they may share an activity, or an advance of their
+    program makes them, and if not why. A map speaks for its items.
     """
     reasons: dict[str, str] = {}
     for node, spec in enumerate(state.graph.specs[:MAX_EXPLAINED]):
@@ -45,7 +51,9 @@ def _reason(state: RunState, node: int, spec: NodeSpec) -> str:
 
 
 def _why_alone(state: RunState, node: int, spec: NodeSpec, is_of_program: bool) -> str:
-    """Return why a node has an activity of its own; "" if it need not have one. A rule of its kind says most."""
+    """Return why a node has an activity of its own; "" if it need not have one. A rule
+    of its kind says most.
+    """
     rule = why_alone(state.graph, node, spec, spec.locks)
     if is_of_program:
         rule = why_not_in_place(spec, TOOLS)

@@ -1,4 +1,6 @@
-"""A run as people see it, worked out once for everybody who shows it: board, report, queries, lists, the run above."""
+"""A run as people see it, worked out once for everybody who shows it: board, report,
+queries, lists, the run above.
+"""
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -10,15 +12,21 @@ from sennit.workflows.plan.language.limits import Usage
 from sennit.workflows.plan.scheduling.events import Written
 from sennit.workflows.plan.scheduling.state import STATUS_NAMES, RunState
 from sennit.workflows.plan.scheduling.termination import handled
-from sennit.workflows.views.nodes import is_counted_by_calls, status_of, usage_by_unit, visible_units
+from sennit.workflows.views.nodes import (
+    is_counted_by_calls,
+    status_of,
+    usage_by_unit,
+    visible_units,
+)
 from sennit.workflows.views.questions import blocked_on
 from sennit.workflows.views.quote import quote_line
 from sennit.workflows.views.writes import writes_of
 
 
 class ShownRun:
-    """The state of the run called `run`, until its next step. `children` say what its sub-agents wait for, and `outage`
-    what its planning does. `forgotten` are writes that it made before it was reset, by nodes that there are not yet.
+    """The state of the run called `run`, until its next step. `children` say what its sub-agents
+    wait for, and `outage` what its planning does. `forgotten` are writes that it made before it was
+    reset, by nodes that there are not yet.
     """
 
     def __init__(
@@ -57,9 +65,9 @@ class ShownRun:
 
     @cached_property
     def counted(self) -> list[int]:
-        """The units that the numbers of nodes count, the same ones in lists, status, watch and on the board: of a
-        program its calls. A program that has failed although none of its calls did counts itself, so that no run with a
-        failure seems to have none.
+        """The units that the numbers of nodes count, the same ones in lists, status, watch and on
+        the board: of a program its calls. A program that has failed although none of its calls did
+        counts itself, so that no run with a failure seems to have none.
         """
         leaves: list[int] = []
         outer: list[int] = []
@@ -102,8 +110,8 @@ class ShownRun:
 
     @cached_property
     def writes(self) -> tuple[WriteLine, ...]:
-        """The writes that were cut off, or of which nobody knows whether they were made, and those that were made
-        before a reset.
+        """The writes that were cut off, or of which nobody knows whether they were made, and those
+        that were made before a reset.
         """
         return writes_of(self.state, forgotten=self._forgotten)
 

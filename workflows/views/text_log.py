@@ -4,7 +4,13 @@ from collections import deque
 from dataclasses import dataclass
 
 from sennit.workflows.limits import MAX_BATCH_CHARACTERS, MAX_LOG_CHARACTERS, MAX_STREAMED_TEXTS
-from sennit.workflows.messages.text_stream import StreamItem, StreamPage, StreamState, TextPiece, TextState
+from sennit.workflows.messages.text_stream import (
+    StreamItem,
+    StreamPage,
+    StreamState,
+    TextPiece,
+    TextState,
+)
 
 PIECE_CHARACTERS = 100
 """What a piece counts beside its text."""
@@ -27,9 +33,9 @@ class _Text:
 class TextLog:
     """Takes pieces from workers, and gives them to whoever polls.
 
-    A worker that is not sure sends a piece again, and the text has it once. When a later attempt begins, the text of
-    the one before is discarded: its worker was lost, or somebody has started the node again. Pieces that a lost worker
-    sends after that are left out.
+    A worker that is not sure sends a piece again, and the text has it once. When a later attempt
+    begins, the text of the one before is discarded: its worker was lost, or somebody has started
+    the node again. Pieces that a lost worker sends after that are left out.
     """
 
     def __init__(self, state: StreamState) -> None:
@@ -81,7 +87,9 @@ class TextLog:
         """Return what the next run of the stream begins with."""
         texts = []
         for node, text in self._texts.items():
-            begun = TextState(node=node, generation=text.generation, attempt=text.attempt, length=text.length)
+            begun = TextState(
+                node=node, generation=text.generation, attempt=text.attempt, length=text.length
+            )
             texts.append(begun)
         return StreamState(position=self.position, items=tuple(self._items), texts=tuple(texts))
 
@@ -103,7 +111,9 @@ class TextLog:
         if not text.length:
             return
         text.length = 0
-        self._append(TextPiece(node=node, generation=text.generation, attempt=text.attempt, discarded=why))
+        self._append(
+            TextPiece(node=node, generation=text.generation, attempt=text.attempt, discarded=why)
+        )
 
     def _append(self, piece: TextPiece) -> None:
         self.position += 1

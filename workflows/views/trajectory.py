@@ -10,10 +10,13 @@ from sennit.workflows.plan.scheduling.state import ENDED, RunState
 from sennit.workflows.views.figures import own_error, span_of
 
 
-def calls_of(state: RunState, took: Mapping[int, int] = MappingProxyType({})) -> tuple[tuple[CallEnded, ...], int]:
+def calls_of(
+    state: RunState, took: Mapping[int, int] = MappingProxyType({})
+) -> tuple[tuple[CallEnded, ...], int]:
     """Return the first calls of a run, and how many more the run has made.
 
-    `took` is how long those calls took that were made early, by the units that have taken them over.
+    `took` is how long those calls took that were made early, by the units
+    that have taken them over.
     """
     calls = []
     for unit in state.units():
@@ -32,7 +35,8 @@ def _is_noted(state: RunState, unit: int) -> bool:
     if not state.is_call(unit) or state.status[unit] not in ENDED:
         return False
 
-    # A unit may also end without a call: taken over from another run or an earlier script, or answered by a person.
+    # A unit may also end without a call: taken over from another run or an earlier script,
+    # or answered by a person.
     if unit in state.taken_over or unit in state.answers:
         return False
     return state.attempts[unit] > 0

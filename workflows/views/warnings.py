@@ -14,8 +14,8 @@ from sennit.workflows.views.quote import budget_warnings
 
 
 def run_warnings(state: RunState) -> list[str]:
-    """Return the warnings of a run that follow from its state: its budget, failures that nothing uses, writes that a
-    person has refused, and calls that models have answered without.
+    """Return the warnings of a run that follow from its state: its budget, failures that nothing
+    uses, writes that a person has refused, and calls that models have answered without.
     """
     warnings = budget_warnings(state)
     warnings += _failures(state)
@@ -25,7 +25,9 @@ def run_warnings(state: RunState) -> list[str]:
 
 
 def why_lost(state: RunState) -> str:
-    """Return why a run whose answer is there counts as partial: a map of which every item failed; "" for no reason."""
+    """Return why a run whose answer is there counts as partial: a map of which every item
+    failed; "" for no reason.
+    """
     reasons = []
     for node in lost_maps(state):
         items = [item for item in state.items[node] if item in state.notes]
@@ -37,13 +39,18 @@ def why_lost(state: RunState) -> str:
 
 
 def why_in_doubt(writes: Sequence[WriteLine]) -> str:
-    """Return why a run that has its answer counts as partial: a write may have been made or not; "" for no reason."""
+    """Return why a run that has its answer counts as partial: a write may have been made or
+    not; "" for no reason.
+    """
     unknown = [f"`{line.node}`" for line in writes if line.status == "unknown"]
     if not unknown:
         return ""
     if len(unknown) == 1:
         return f"nobody knows whether the write {unknown[0]} was made"
-    return f"nobody knows whether {len(unknown)} writes were made: {format_names(unknown, MAX_NAMED_WRITES)}"
+    return (
+        f"nobody knows whether {len(unknown)} writes were made: "
+        f"{format_names(unknown, MAX_NAMED_WRITES)}"
+    )
 
 
 def _failures(state: RunState) -> list[str]:
@@ -55,7 +62,9 @@ def _failures(state: RunState) -> list[str]:
 
 
 def _refused(state: RunState) -> list[str]:
-    """Return the writes that a person or a rule has refused. Models and scripts that wanted them may have gone on."""
+    """Return the writes that a person or a rule has refused. Models and scripts that wanted
+    them may have gone on.
+    """
     warnings = []
     for unit, (kind, reason) in state.notes.items():
         if kind == REJECTED:
@@ -64,7 +73,9 @@ def _refused(state: RunState) -> list[str]:
 
 
 def _answered_without(state: RunState) -> list[str]:
-    """Return the calls that were cancelled because their models had come to their answers, by these models."""
+    """Return the calls that were cancelled because their models had come to their
+    answers, by these models.
+    """
     calls: dict[int, list[str]] = {}
     for unit in sorted(state.notes):
         if state.notes[unit] == ANSWERED:
@@ -74,7 +85,9 @@ def _answered_without(state: RunState) -> list[str]:
     warnings = []
     for model, names in calls.items():
         shown = format_names(names, MAX_NAMED_CALLS)
-        warnings.append(f"`{state.path(model)}` has answered without {shown}: what still ran was cancelled")
+        warnings.append(
+            f"`{state.path(model)}` has answered without {shown}: what still ran was cancelled"
+        )
     return warnings
 
 

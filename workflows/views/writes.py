@@ -18,10 +18,13 @@ _SAYS: dict[WriteStatus, str] = {
 }
 
 
-def writes_of(state: RunState, *, all_made: bool = False, forgotten: Sequence[Written] = ()) -> tuple[WriteLine, ...]:
-    """Return the writes that were cut off, or of which nobody knows whether they were made, which come first; with
-    `all_made` also those of which the status of their nodes tells that this run has made them. Those are `forgotten`
-    that were made before a reset, by nodes that there were not when the ledger of effects was read.
+def writes_of(
+    state: RunState, *, all_made: bool = False, forgotten: Sequence[Written] = ()
+) -> tuple[WriteLine, ...]:
+    """Return the writes that were cut off, or of which nobody knows whether they were made, which
+    come first; with `all_made` also those of which the status of their nodes tells that this run
+    has made them. Those are `forgotten` that were made before a reset, by nodes that there were not
+    when the ledger of effects was read.
     """
     lines: list[WriteLine] = []
     # Writes whose node cannot tell what became of them.
@@ -45,7 +48,9 @@ def writes_of(state: RunState, *, all_made: bool = False, forgotten: Sequence[Wr
 
 
 def effect_text(state: RunState, unit: int) -> str:
-    """Return what became of a unit's writes as it ran last, as a part of a sentence; "" if there is nothing to say."""
+    """Return what became of a unit's writes as it ran last, as a part of a sentence; "" if
+    there is nothing to say.
+    """
     generation = state.generation[unit]
     effects: list[Effect] = []
     for effect in state.effects.get(unit, ()):
@@ -67,7 +72,9 @@ def _is_unknown_as_a_whole(effect: Effect) -> bool:
 
 
 def _below(name: str, below: str) -> str:
-    """Return the name of a write that a unit made, or, with `below`, of one that its sub-agent made."""
+    """Return the name of a write that a unit made, or, with `below`, of one
+    that its sub-agent made.
+    """
     if not below:
         return name
     return f"{name}.{below}"

@@ -1,4 +1,6 @@
-"""Errors on their way into a script, by the name of their type, and how a script failed on their way out."""
+"""Errors on their way into a script, by the name of their type, and how a script
+failed on their way out.
+"""
 
 import asyncio
 import builtins
@@ -62,7 +64,9 @@ class Errors:
         return None
 
     def report(self, error: BaseException) -> list[Any]:
-        """Return how a script failed: type, message, the line, 0 if there is none, and the frames of its traceback."""
+        """Return how a script failed: type, message, the line, 0 if there is none, and the
+        frames of its traceback.
+        """
         # A person reads one error. The first one of a group is the one that has ended it.
         while isinstance(error, BaseExceptionGroup):
             error = error.exceptions[0]
@@ -70,7 +74,12 @@ class Errors:
             return [type(error).__name__, error.msg, error.lineno or 0, []]
         frames = _frames_of(error.__traceback__)
         line = frames[-1][0] if frames else 0
-        return [_kind_of(error), self._message_of(error)[:_MESSAGE_CHARACTERS], line, _shortened(frames)]
+        return [
+            _kind_of(error),
+            self._message_of(error)[:_MESSAGE_CHARACTERS],
+            line,
+            _shortened(frames),
+        ]
 
     def _message_of(self, error: BaseException) -> str:
         # str(KeyError("x")) is "'x'".

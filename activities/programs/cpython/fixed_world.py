@@ -1,6 +1,8 @@
-"""What differs between two runs of CPython, made equal: time, random numbers, UUIDs, `id`, hashes and addresses.
+"""What differs between two runs of CPython, made equal: time, random numbers, UUIDs,
+`id`, hashes and addresses.
 
-`settle` changes the process for good, before its script. `State` is what the script's session goes by.
+`settle` changes the process for good, before its script. `State` is what the
+script's session goes by.
 """
 
 import asyncio
@@ -43,7 +45,9 @@ _PROCESS_NUMBER: Final = 1
 class State:
     """What the functions go by that this module has changed."""
 
-    def __init__(self, seed: str = "", runs: tuple[tuple[int, str], ...] = (), loop: ReplayLoop | None = None) -> None:
+    def __init__(
+        self, seed: str = "", runs: tuple[tuple[int, str], ...] = (), loop: ReplayLoop | None = None
+    ) -> None:
         self.seed = seed
         self.runs = runs
         self.loop = loop
@@ -54,7 +58,9 @@ class State:
         self.random_bytes = 0
         self.instances = 0
         self.ids: dict[int, tuple[int, Any]] = {}
-        """By address: the number that `id` has given, and the object, so that nothing else gets that address."""
+        """By address: the number that `id` has given, and the object, so that nothing
+        else gets that address.
+        """
 
     @property
     def milliseconds(self) -> int:
@@ -102,7 +108,9 @@ def _settle_clock() -> None:
 
 
 def _settled_record(record: logging.LogRecord, *given: Any, **named: Any) -> None:
-    """Begin a record of a log with the session's own time, and without the numbers of this process."""
+    """Begin a record of a log with the session's own time, and without the
+    numbers of this process.
+    """
     _BEGIN_RECORD(record, *given, **named)
     record.relativeCreated = float(_state.milliseconds - _state.began)
     record.process = record.thread = _PROCESS_NUMBER
@@ -168,7 +176,9 @@ def _random_bytes(count: int) -> bytes:
 
 
 def _uuid4() -> uuid.UUID:
-    """Return a UUID that comes from the session, the call site and its number there, and the run of that moment."""
+    """Return a UUID that comes from the session, the call site and its number there, and
+    the run of that moment.
+    """
     state = _state
     site = ""
     if state.loop is not None:
@@ -207,7 +217,9 @@ def _settled(made: Any) -> Any:
 
 
 def _process_class(cls: Any, *given: Any, **options: Any) -> Any:
-    """Let `dataclass` write the methods that `_settled` has put in the place of those of `object`."""
+    """Let `dataclass` write the methods that `_settled` has put in the
+    place of those of `object`.
+    """
     for name, ours in (("__repr__", _repr), ("__hash__", _hash)):
         if cls.__dict__.get(name) is ours:
             delattr(cls, name)
@@ -249,7 +261,9 @@ def _repr(instance: Any) -> str:
 
 
 def _number_of(thing: Any) -> int:
-    """Number objects in the order in which a script asks for their `id`. One that has a number is kept."""
+    """Number objects in the order in which a script asks for their `id`. One
+    that has a number is kept.
+    """
     known = _state.ids.get(_ID(thing))
     if known is None:
         known = _state.ids[_ID(thing)] = (len(_state.ids) + 1, thing)

@@ -1,4 +1,6 @@
-"""What a script may import. All of it is loaded before the process is confined, for it can open no file then."""
+"""What a script may import. All of it is loaded before the process is confined, for it
+can open no file then.
+"""
 
 import builtins
 import importlib
@@ -34,7 +36,8 @@ def load_modules() -> None:
 
 
 def guard_imports(is_of_script: Callable[[str], bool]) -> None:
-    """Refuse other modules to scripts than those of Python that they may import, and than their own ones.
+    """Refuse other modules to scripts than those of Python that they may import,
+    and than their own ones.
 
     What this process has loaded already is none of their own, whatever name a file of a script has.
     """
@@ -47,8 +50,8 @@ def guard_imports(is_of_script: Callable[[str], bool]) -> None:
         names: tuple[str, ...] = (),
         level: int = 0,
     ) -> Any:
-        # The library itself imports as ever: its modules import each other late. A relative import of a script stays
-        # within its own packages.
+        # The library itself imports as ever: its modules import each other late. A relative import
+        # of a script stays within its own packages.
         is_script = frame_above(1).f_code.co_filename == FILE
         root = name.partition(".")[0]
         is_allowed = bool(level) or name in _ALLOWED or (root not in loaded and is_of_script(root))

@@ -1,9 +1,11 @@
 """An event loop for asyncio in which only the worker ends what a script waits for.
 
-Two runs of a script are equal if the worker tells both the same ends in the same order: callbacks run first in, first
-out, the clock stands still between two ends, and sets of tasks and futures have one order.
+Two runs of a script are equal if the worker tells both the same ends in the same order:
+callbacks run first in, first out, the clock stands still between two ends, and sets of tasks and
+futures have one order.
 
-What `main` or a task of a script runs is a `Branch`: its own coroutines, and the phase that it is in.
+What `main` or a task of a script runs is a `Branch`: its own coroutines, and
+the phase that it is in.
 """
 
 import asyncio
@@ -19,7 +21,9 @@ from sennit.activities.programs.cpython.names import MODULE
 from sennit.activities.programs.cpython.private_interfaces import frame_above, set_running_loop
 
 MakeCall = Callable[[str, list[Any], dict[str, Any], int, str], int]
-"""Tells the worker of a call: word, arguments, line, and call site. Returns the number of the call."""
+"""Tells the worker of a call: word, arguments, line, and call site. Returns
+the number of the call.
+"""
 
 _AS_COMPLETED: Final = asyncio.as_completed
 Started = TypeVar("Started", bound="ScriptTask")
@@ -28,7 +32,9 @@ _WAKES_SLEEPER: Final = "_set_result_unless_cancelled"
 
 
 class Branch:
-    """What `main` or a task of the script runs. `site` names it, `depth` says in how many tasks it is."""
+    """What `main` or a task of the script runs. `site` names it, `depth` says
+    in how many tasks it is.
+    """
 
     def __init__(self, site: str = "", depth: int = 0) -> None:
         self.site = site
@@ -60,11 +66,20 @@ class Branch:
 class ScriptTask(asyncio.Task[Any]):
     """A task of asyncio that is known by where its branch started it: `/fetch#1`.
 
-    Its hash is the number of its creation, so that a set of tasks has the same order in each replay.
+    Its hash is the number of its creation, so that a set of tasks has the
+    same order in each replay.
     """
 
     def __init__(
-        self, coro: Any, *, branch: Branch, site: str, ordinal: int, line: int, is_call: bool, **options: Any
+        self,
+        coro: Any,
+        *,
+        branch: Branch,
+        site: str,
+        ordinal: int,
+        line: int,
+        is_call: bool,
+        **options: Any,
     ) -> None:
         self.branch = branch
         self.site = site
@@ -133,13 +148,17 @@ class _Timer(asyncio.TimerHandle):
 class ReplayLoop(asyncio.AbstractEventLoop):
     """Runs the coroutines of one session.
 
-    `make_call` tells the worker of a timeout, and `make_call_later` of a sleep: it may hear of many at once.
-    `call_codes` are those of the coroutines that a call of a tool is: a task of it has no name of its own, since the
-    script never wrote that coroutine. `file` is the script's.
+    `make_call` tells the worker of a timeout, and `make_call_later` of a sleep: it may hear of many
+    at once. `call_codes` are those of the coroutines that a call of a tool is: a task of it has no
+    name of its own, since the script never wrote that coroutine. `file` is the script's.
     """
 
     def __init__(
-        self, make_call: MakeCall, make_call_later: MakeCall, call_codes: tuple[CodeType, ...], file: str
+        self,
+        make_call: MakeCall,
+        make_call_later: MakeCall,
+        call_codes: tuple[CodeType, ...],
+        file: str,
     ) -> None:
         self.clock = 0
         """In milliseconds."""
@@ -151,7 +170,9 @@ class ReplayLoop(asyncio.AbstractEventLoop):
         self._futures: dict[int, ScriptFuture] = {}
         self._timers: dict[int, _Timer] = {}
         self._closed: list[int] = []
-        """The calls and timers that the script has given up since the worker was told of such ones."""
+        """The calls and timers that the script has given up since the worker
+        was told of such ones.
+        """
         self._created = 0
         self._timeouts = 0
 
@@ -189,12 +210,23 @@ class ReplayLoop(asyncio.AbstractEventLoop):
         is_call = getattr(coro, "cr_code", None) in self._call_codes
         starter = asyncio.current_task(self)
         if not isinstance(starter, ScriptTask):
-            return self.start(ScriptTask, coro, Branch(), "", line, is_call=is_call, name=name, context=context)
+            return self.start(
+                ScriptTask, coro, Branch(), "", line, is_call=is_call, name=name, context=context
+            )
         kind = _kind_of(coro, is_call=is_call)
         count = starter.started.get(kind, 0) + 1
         starter.started[kind] = count
         site = f"{starter.site}/{kind}#{count}"
-        return self.start(ScriptTask, coro, starter.branch, site, line, is_call=is_call, name=name, context=context)
+        return self.start(
+            ScriptTask,
+            coro,
+            starter.branch,
+            site,
+            line,
+            is_call=is_call,
+            name=name,
+            context=context,
+        )
 
     def start(
         self,
@@ -208,7 +240,9 @@ class ReplayLoop(asyncio.AbstractEventLoop):
         name: str | None = None,
         context: Context | None = None,
     ) -> Started:
-        """Start a task of asyncio in a branch, at a site of that. The branch that starts it keeps it until it ends."""
+        """Start a task of asyncio in a branch, at a site of that. The branch that starts it
+        keeps it until it ends.
+        """
         self._created += 1
         task = kind(
             coro,
@@ -317,7 +351,9 @@ class ReplayLoop(asyncio.AbstractEventLoop):
         self._timers.clear()
 
     def take_closed(self) -> list[int]:
-        """Return the numbers of the calls and timers that the script has given up since this was asked last."""
+        """Return the numbers of the calls and timers that the script has given up
+        since this was asked last.
+        """
         closed, self._closed = self._closed, []
         return closed
 
@@ -335,7 +371,9 @@ class ReplayLoop(asyncio.AbstractEventLoop):
             set_running_loop(None)
 
     def site(self) -> str:
-        """Return the call site of the current coroutine: a task that is only a call or a ticket has none of its own."""
+        """Return the call site of the current coroutine: a task that is only a call or a
+        ticket has none of its own.
+        """
         task = asyncio.current_task(self)
         if not isinstance(task, ScriptTask):
             return ""
@@ -350,7 +388,9 @@ class ReplayLoop(asyncio.AbstractEventLoop):
         return task.branch if isinstance(task, ScriptTask) else Branch()
 
     def line(self) -> int:
-        """Return the line of the script that runs, or else the line that has started the current task."""
+        """Return the line of the script that runs, or else the line that has
+        started the current task.
+        """
         frame = self._script_frame()
         if frame is not None:
             return frame.f_lineno
@@ -371,7 +411,9 @@ class ReplayLoop(asyncio.AbstractEventLoop):
 
 
 async def wait_for(fut: Any, timeout: float | None) -> Any:  # noqa: ASYNC109 - the signature is that of asyncio
-    """Do what `asyncio.wait_for` does since Python 3.12, so that older versions make the same calls."""
+    """Do what `asyncio.wait_for` does since Python 3.12, so that older
+    versions make the same calls.
+    """
     if timeout is None or timeout > 0:
         async with asyncio.timeout(timeout):
             return await fut
@@ -386,7 +428,9 @@ async def wait_for(fut: Any, timeout: float | None) -> Any:  # noqa: ASYNC109 - 
 
 
 def as_completed(fs: Any, *, timeout: float | None = None) -> Any:
-    """Do what `asyncio.as_completed` does, which begins coroutines in the order of their addresses, in that of `fs`."""
+    """Do what `asyncio.as_completed` does, which begins coroutines in the order of their
+    addresses, in that of `fs`.
+    """
     if asyncio.isfuture(fs) or asyncio.iscoroutine(fs):
         return _AS_COMPLETED(fs, timeout=timeout)  # type: ignore[arg-type]  # which raises
     futures = [asyncio.ensure_future(each) for each in dict.fromkeys(fs)]

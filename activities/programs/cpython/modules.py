@@ -23,7 +23,9 @@ def is_own(module: object) -> bool:
 
 
 def whole_name(thing: Any) -> str:
-    """Return the name of a class or a function of the script as people know it: `helpers.look`, or `main`."""
+    """Return the name of a class or a function of the script as people know it:
+    `helpers.look`, or `main`.
+    """
     name = str(thing.__name__)
     if thing.__module__ == MODULE or not is_own(thing.__module__):
         return name
@@ -31,7 +33,9 @@ def whole_name(thing: Any) -> str:
 
 
 class ScriptModules:
-    """Finds and runs the modules of one script. A line of a module has the number that it has in the whole script."""
+    """Finds and runs the modules of one script. A line of a module has the number that it
+    has in the whole script.
+    """
 
     def __init__(self, files: Sequence[ScriptFile], define: Define) -> None:
         self._define = define

@@ -11,8 +11,8 @@ MODULE: Final = "__program__"
 BEGUN: Final = "__begun"
 ENDED: Final = "__ended"
 JOINED: Final = "__joined"
-"""Words with which the process tells that a task of the script has begun, how it has ended, and of which tasks the
-script knows that.
+"""Words with which the process tells that a task of the script has begun, how it has ended, and of
+which tasks the script knows that.
 """
 TOLD: Final = (BEGUN, ENDED, JOINED)
 BOUNDED: Final = "__bounded"
@@ -23,17 +23,23 @@ _TASK_IDENTITY: Final = re.compile(r"~[0-9a-f]{12}\.\d+(?=#)")
 
 
 def identity_of(site: str) -> str:
-    """Return what a call site is known by: without phases, and tasks without their numbers among those of one name."""
+    """Return what a call site is known by: without phases, and tasks without their numbers
+    among those of one name.
+    """
     return _TASK_NUMBER.sub(r"\1", _PHASE.sub("", site))
 
 
 def shown_site(site: str) -> str:
-    """Return a call site as people read it: `/look#3`, with phases, and without what tells equal tasks apart."""
+    """Return a call site as people read it: `/look#3`, with phases, and without what
+    tells equal tasks apart.
+    """
     return _TASK_IDENTITY.sub("", site).replace("/=", "/")
 
 
 def shown_path(site: str) -> str:
-    """Return the tasks and phases of a call site as people read them, `collect/look#3`, without other coroutines."""
+    """Return the tasks and phases of a call site as people read them, `collect/look#3`,
+    without other coroutines.
+    """
     parts = [part for part in shown_site(site).split("/") if part and not part.startswith("__")]
     return "/".join(parts)
 

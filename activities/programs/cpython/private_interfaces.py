@@ -1,4 +1,6 @@
-"""What Python's modules keep to themselves and an event loop of one's own needs, under public names."""
+"""What Python's modules keep to themselves and an event loop of one's own
+needs, under public names.
+"""
 
 import asyncio
 import sys

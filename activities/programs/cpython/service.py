@@ -1,7 +1,8 @@
 """The processes that run scripts: each runs one.
 
-The worker and a process take turns on the two pipes, each with one line of JSON: a message for the script's session,
-then the calls of the script with the worker's replies, until the session reports that everything in it waits.
+The worker and a process take turns on the two pipes, each with one line of JSON: a message for the
+script's session, then the calls of the script with the worker's replies, until the session reports
+that everything in it waits.
 """
 
 import ast
@@ -20,7 +21,8 @@ _LOADS: Final = json.loads
 
 
 def prepare() -> None:
-    """Load all that a script may import, and all that the parser wants for the first one, and settle the world.
+    """Load all that a script may import, and all that the parser wants for the first
+    one, and settle the world.
 
     What is done here, once, takes no time and no memory of the process of each script.
     """
@@ -31,7 +33,8 @@ def prepare() -> None:
 
 def serve(lines: Lines) -> None:
     """Run a session until there are no more messages."""
-    # The session collects garbage as calls end. Between two ends only so many objects make the collector begin alone.
+    # The session collects garbage as calls end. Between two ends only so many objects make the
+    # collector begin alone.
     gc.set_threshold(_MOST_OBJECTS)
 
     def exchange(message: dict[str, Any]) -> dict[str, Any]:

@@ -1,7 +1,8 @@
-"""One session of a script: it runs until everything in it waits, tells the worker of its calls, and takes their ends.
+"""One session of a script: it runs until everything in it waits, tells the worker of its
+calls, and takes their ends.
 
-A session that is to stand where it stood before is given the record of what it was told. It makes the same calls then,
-which a digest shows, and the worker hears of none of them.
+A session that is to stand where it stood before is given the record of what it was told. It makes
+the same calls then, which a digest shows, and the worker hears of none of them.
 """
 
 import ast
@@ -43,7 +44,9 @@ _ENDS_TO_COLLECT: Final = 100
 
 
 class Diverged(BaseException):
-    """A script has made another call than it made when it ran first. No script catches it, for it ends the process."""
+    """A script has made another call than it made when it ran first. No script catches it,
+    for it ends the process.
+    """
 
 
 class Output:
@@ -153,8 +156,12 @@ class ScriptSession:
         self._words.close()
         self._state.ids.clear()
 
-    def call(self, word: str, args: list[Any], kwargs: dict[str, Any], line: int, site: str) -> tuple[int, Any]:
-        """Make a call. Return its number, and what the worker says at once. Raises what the worker says."""
+    def call(
+        self, word: str, args: list[Any], kwargs: dict[str, Any], line: int, site: str
+    ) -> tuple[int, Any]:
+        """Make a call. Return its number, and what the worker says at once.
+        Raises what the worker says.
+        """
         number = self.call_later(word, args, kwargs, line, site)
         self.send_calls(but=number)
         reply = self._replies.pop(number)
@@ -162,8 +169,12 @@ class ScriptSession:
             raise self._errors.error_of(*reply["error"])
         return number, value_of(reply.get("value"))
 
-    def call_later(self, word: str, args: list[Any], kwargs: dict[str, Any], line: int, site: str) -> int:
-        """Make a call whose future the script waits for: the worker may hear of it with the next ones."""
+    def call_later(
+        self, word: str, args: list[Any], kwargs: dict[str, Any], line: int, site: str
+    ) -> int:
+        """Make a call whose future the script waits for: the worker may hear of
+        it with the next ones.
+        """
         if len(self._unsent) >= _MOST_UNSENT or self._unsent_bytes >= _MOST_UNSENT_BYTES:
             self.send_calls()
         number = self._calls
@@ -176,8 +187,9 @@ class ScriptSession:
         return number
 
     def send_calls(self, but: int = -1) -> None:
-        """Tell the worker of the calls that it has not heard of, in order. The futures of those that it refuses fail,
-        but not for the call with the number `but`: that has no future, and its reply is kept.
+        """Tell the worker of the calls that it has not heard of, in order. The futures of those
+        that it refuses fail, but not for the call with the number `but`: that has no future,
+        and its reply is kept.
         """
         calls, self._unsent = self._unsent, []
         self._unsent_bytes = 0
@@ -187,7 +199,12 @@ class ScriptSession:
             replies = [self._recorded_reply() for _ in calls]
         else:
             used = PROCESSOR_SECONDS() - self._began
-            message = {"calls": calls, "told": self._told, "print": self._output.take(), "seconds": used}
+            message = {
+                "calls": calls,
+                "told": self._told,
+                "print": self._output.take(),
+                "seconds": used,
+            }
             replies = self._exchange(message)["replies"]
         for call, reply in zip(calls, replies, strict=True):
             number = call[0]
@@ -196,7 +213,9 @@ class ScriptSession:
             elif "error" in reply:
                 self._loop.end_call(number, None, self._errors.error_of(*reply["error"]))
 
-    def _call_in_loop(self, word: str, args: list[Any], kwargs: dict[str, Any], line: int, site: str) -> int:
+    def _call_in_loop(
+        self, word: str, args: list[Any], kwargs: dict[str, Any], line: int, site: str
+    ) -> int:
         number, _ = self.call(word, args, kwargs, line, site)
         return number
 
@@ -223,7 +242,9 @@ class ScriptSession:
         return self._report()
 
     def _tell_ends(self, ends: list[list[Any]]) -> None:
-        """Tell the script ends one after the other, each when all of it waits, until it makes a call or has ended."""
+        """Tell the script ends one after the other, each when all of it waits, until it
+        makes a call or has ended.
+        """
         self._told = 0
         calls = self._calls
         for end in ends:
@@ -271,7 +292,8 @@ class ScriptSession:
         modules = ScriptModules(others, self._words.define)
         modules.begin()
         self._words.run_programs_of(modules, own_name(text))
-        # A context of its own: what a script sets in it, as the precision of decimals, no other session sees.
+        # A context of its own: what a script sets in it, as the precision of decimals,
+        # no other session sees.
         context = Context()
         set_running_loop(None)
         tree = context.run(run_file, program, self._names, self._words.define)
@@ -286,7 +308,8 @@ class ScriptSession:
 
     def _end(self, number: int, value: Any, error: list[str] | None, clock: int) -> None:
         self._loop.clock = clock
-        # Garbage goes where it went when the script ran first, which weak references and `__del__` can see.
+        # Garbage goes where it went when the script ran first, which weak references
+        # and `__del__` can see.
         self._ends += 1
         if self._ends < self._full_collection:
             gc.collect(1)
@@ -332,7 +355,9 @@ class ScriptSession:
         return report
 
     def _full(self, line: int) -> dict[str, Any]:
-        """Let go of all values of a script that has used all memory, so that there is some to say so."""
+        """Let go of all values of a script that has used all memory, so that
+        there is some to say so.
+        """
         self.close()
         gc.collect()
         self._loop.give_up_all()
@@ -350,8 +375,8 @@ class ScriptSession:
 
 
 def _return_line_in(tree: ast.Module, function: str) -> int:
-    """Return the line of the only `return` of a function, 0 if it has more or none: frames that have returned tell no
-    line.
+    """Return the line of the only `return` of a function, 0 if it has more or none: frames that
+    have returned tell no line.
     """
     lines = []
     for statement in tree.body:

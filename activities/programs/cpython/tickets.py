@@ -1,7 +1,7 @@
 """Tasks of a script, which run beside each other in its process, and the words that wait for them.
 
-What a task is given and what it returns are copied as JSON. The worker hears when a task begins and how it ends, for
-people to see.
+What a task is given and what it returns are copied as JSON. The worker hears when a task begins and
+how it ends, for people to see.
 """
 
 # ruff: noqa: ASYNC109 - a script limits the time of these words by their argument `timeout`
@@ -17,7 +17,14 @@ from sennit.activities.limits import MAX_NEWS_CHARACTERS, MAX_PROGRAM_LEVELS, MA
 from sennit.activities.programs.cpython.failures import CallError, Errors
 from sennit.activities.programs.cpython.loop import Branch, ReplayLoop, Ticket
 from sennit.activities.programs.cpython.modules import whole_name
-from sennit.activities.programs.cpython.names import BEGUN, BOUNDED, ENDED, FILE, JOINED, identity_of
+from sennit.activities.programs.cpython.names import (
+    BEGUN,
+    BOUNDED,
+    ENDED,
+    FILE,
+    JOINED,
+    identity_of,
+)
 from sennit.activities.programs.cpython.values import NotJson, json_of, shown, value_of
 from sennit.activities.storage.escapes import REFERENCE
 from sennit.workflows.plan.language.text import arguments_text
@@ -30,16 +37,22 @@ _DUMPS: Final = json.dumps
 _DIGEST_CHARACTERS: Final = 12
 Value = TypeVar("Value")
 CallLater = Callable[[str, list[Any], dict[str, Any], int, str], int]
-"""Makes a call for whose end the script waits: word, arguments, line, call site. Returns its number."""
+"""Makes a call for whose end the script waits: word, arguments, line, call
+site. Returns its number.
+"""
 CallAtOnce = Callable[[str, list[Any], dict[str, Any]], Any]
-"""Makes a call that the worker answers at once: word, arguments, arguments by name. Returns the answer."""
+"""Makes a call that the worker answers at once: word, arguments, arguments by
+name. Returns the answer.
+"""
 BeginCall = Callable[..., Coroutine[Any, Any, Any]]
-"""Returns the coroutine of a call of a tool or a model, which begins it: name, arguments, arguments by name."""
+"""Returns the coroutine of a call of a tool or a model, which begins it: name,
+arguments, arguments by name.
+"""
 
 
 class Join:
-    """Waits for tickets. It is decided as soon as as many have a value as are wanted, or can have none any more; where
-    no number is wanted, when all have ended.
+    """Waits for tickets. It is decided as soon as as many have a value as are wanted, or can have
+    none any more; where no number is wanted, when all have ended.
     """
 
     def __init__(self, loop: ReplayLoop, tickets: Sequence[Ticket], wanted: int | None) -> None:
@@ -130,17 +143,23 @@ class Tickets:
         given = value_of(sent)
         return self._start(name, sent, lambda: function(**given), seconds, budget)
 
-    async def pipeline(self, items: Any, /, *stages: Any, limit: Any = None, timeout: Any = None) -> list[Any]:
+    async def pipeline(
+        self, items: Any, /, *stages: Any, limit: Any = None, timeout: Any = None
+    ) -> list[Any]:
         """Take each item through all stages. No item waits for another."""
         names = [function_name(stage, "pipeline") for stage in stages]
         if isinstance(items, str) or not isinstance(items, collections.abc.Iterable) or not stages:
-            raise TypeError("pipeline: write pipeline(items, stage, ...): a list, and functions of one argument")
+            raise TypeError(
+                "pipeline: write pipeline(items, stage, ...): a list, and functions of one argument"
+            )
         seconds = _checked_seconds("pipeline", timeout)
         places = _places(limit, "pipeline")
         begun = []
         for item in list(items):
             sent = json_of(item, "pipeline")
-            ticket = self._start(">".join(names), {"item": sent}, _through(value_of(sent), stages), None)
+            ticket = self._start(
+                ">".join(names), {"item": sent}, _through(value_of(sent), stages), None
+            )
             ticket.places = places
             begun.append(ticket)
         return await within(seconds, self._all(begun))
@@ -157,7 +176,8 @@ class Tickets:
         if outer.depth >= MAX_PROGRAM_LEVELS:
             message = f"tasks of tasks go {MAX_PROGRAM_LEVELS} levels deep; this one is deeper"
             raise RecursionError(f"task: {message}")
-        # A task is known by its function and its arguments, so that an edited script finds what it called.
+        # A task is known by its function and its arguments, so that an edited
+        # script finds what it called.
         around = loop.site()
         written = _DUMPS([name, sent, identity_of(around)], sort_keys=True).encode()
         digest = hashlib.sha256(written).hexdigest()[:_DIGEST_CHARACTERS]
@@ -237,8 +257,12 @@ class Tickets:
             news.append(ticket.budget)
         ticket.number = self._call_later(BEGUN, news, {}, line, around)
 
-    def _tell_end(self, ticket: Ticket, error: BaseException | None, line: int, around: str) -> None:
-        """Tell the worker how a task has ended, and cancel what it has started and not waited for."""
+    def _tell_end(
+        self, ticket: Ticket, error: BaseException | None, line: int, around: str
+    ) -> None:
+        """Tell the worker how a task has ended, and cancel what it has
+        started and not waited for.
+        """
         self.running -= 1
         ticket.branch.end()
         status, message = "succeeded", ""
@@ -263,7 +287,9 @@ class Tickets:
         joined = self._joined("parallel", tickets, limit)
         return await within(seconds, self._all(joined))
 
-    async def settled(self, tickets: Any, *, limit: Any = None, timeout: Any = None) -> list[dict[str, Any]]:
+    async def settled(
+        self, tickets: Any, *, limit: Any = None, timeout: Any = None
+    ) -> list[dict[str, Any]]:
         """Return how each has ended."""
         seconds = _checked_seconds("settled", timeout)
         joined = self._joined("settled", tickets, limit)
@@ -298,7 +324,9 @@ class Tickets:
     async def next_of(self, tickets: Any) -> tuple[Any, Any]:
         """Return the next of some tickets that ends, with its value. Each is given once."""
         if not isinstance(tickets, list | tuple) or not tickets:
-            raise ValueError("next_of takes a list of tickets that task(...) has returned; this has none")
+            raise ValueError(
+                "next_of takes a list of tickets that task(...) has returned; this has none"
+            )
         for ticket in tickets:
             self._watch(ticket)
         while True:
@@ -320,7 +348,9 @@ class Tickets:
 
     def _watch(self, ticket: Any) -> None:
         if not isinstance(ticket, asyncio.Task):
-            raise TypeError(f"next_of takes a list of tickets that task(...) has returned; {ticket!r} is none")
+            raise TypeError(
+                f"next_of takes a list of tickets that task(...) has returned; {ticket!r} is none"
+            )
         if ticket in self._watched:
             return
         self._watched[ticket] = ticket
@@ -334,7 +364,9 @@ class Tickets:
         return [ticket.result() for ticket in tickets]
 
     async def _some(self, tickets: Sequence[Ticket], wanted: int) -> list[Ticket]:
-        """Return the first tickets with a value, in the order of the tickets, and cancel the others."""
+        """Return the first tickets with a value, in the order of the tickets,
+        and cancel the others.
+        """
         join = await self._wait(tickets, wanted)
         if not join.has_enough:
             _raise_first(tickets)
@@ -345,7 +377,9 @@ class Tickets:
         return [ticket for ticket in tickets if ticket in taken]
 
     async def _wait(self, tickets: Sequence[Ticket], wanted: int | None) -> Join:
-        """Wait until a join is decided. If nobody waits for it any more, nobody does for its tickets."""
+        """Wait until a join is decided. If nobody waits for it any more,
+        nobody does for its tickets.
+        """
         join = Join(self._loop, tickets, wanted)
         for ticket in tickets:
             ticket.waiting += 1
@@ -362,12 +396,16 @@ class Tickets:
 
     def _tell_joined(self, tickets: Sequence[Any]) -> None:
         """Tell the worker that the script knows how these have ended."""
-        numbers = [ticket.number for ticket in tickets if isinstance(ticket, Ticket) and ticket.number >= 0]
+        numbers = [
+            ticket.number for ticket in tickets if isinstance(ticket, Ticket) and ticket.number >= 0
+        ]
         if numbers:
             self._call_later(JOINED, [numbers], {}, self._loop.line(), self._loop.site())
 
     def _joined(self, word: str, tickets: Any, limit: Any = None) -> list[Ticket]:
-        """Return the tickets that a word is given. Those that have not begun wait for their places."""
+        """Return the tickets that a word is given. Those that have not begun
+        wait for their places.
+        """
         if isinstance(tickets, str) or not isinstance(tickets, collections.abc.Iterable):
             raise TypeError(f"{word}: takes a list of tickets, not {tickets!r:.60}")
         joined = self._checked(word, list(tickets))
@@ -388,7 +426,11 @@ class Tickets:
 
     def _end_of(self, ticket: Ticket) -> dict[str, Any]:
         if ticket.cancelled():
-            return {"status": "cancelled", "value": None, "error": "CancelledError: the ticket was cancelled"}
+            return {
+                "status": "cancelled",
+                "value": None,
+                "error": "CancelledError: the ticket was cancelled",
+            }
         error = ticket.exception()
         if error is not None:
             return {"status": "failed", "value": None, "error": self._told(error)}
@@ -467,8 +509,12 @@ def _through(item: Any, stages: Sequence[Any]) -> Callable[[], Coroutine[Any, An
     return go
 
 
-def _limits_in(function: types.FunctionType, given: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the limits of a task, and the arguments of its function, among which are limits that it takes itself."""
+def _limits_in(
+    function: types.FunctionType, given: dict[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the limits of a task, and the arguments of its function, among which are
+    limits that it takes itself.
+    """
     code = function.__code__
     own = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
     limits: dict[str, Any] = {}
@@ -488,7 +534,9 @@ def _checked_seconds(word: str, seconds: Any) -> float | None:
     if type(seconds) not in (int, float) or not seconds > 0:
         raise ValueError(f"{word}: `timeout` is a number of seconds above 0, not {seconds!r:.40}")
     if seconds > MAX_SLEEP_SECONDS:
-        raise ValueError(f"{word}: `timeout` is at most {MAX_SLEEP_SECONDS:,} seconds, not {seconds!r:.40}")
+        raise ValueError(
+            f"{word}: `timeout` is at most {MAX_SLEEP_SECONDS:,} seconds, not {seconds!r:.40}"
+        )
     return float(seconds)
 
 

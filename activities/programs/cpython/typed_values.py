@@ -34,7 +34,9 @@ def typed(value: Any, kind: Any, names: dict[str, Any]) -> Any:
         return value
 
 
-def _typed_fields(fields: dict[Any, Any], kinds: dict[Any, Any], names: dict[str, Any]) -> dict[Any, Any]:
+def _typed_fields(
+    fields: dict[Any, Any], kinds: dict[Any, Any], names: dict[str, Any]
+) -> dict[Any, Any]:
     """Return fields as values of their kinds. A field without a kind stays as it is."""
     return {name: typed(part, kinds.get(name), names) for name, part in fields.items()}
 
@@ -47,7 +49,9 @@ def _of_generic(value: Any, kind: Any, names: dict[str, Any]) -> Any:
         return {key: typed(part, given[1], names) for key, part in value.items()}
     if origin in (types.UnionType, typing.Union):
         for each in given:
-            if typing.get_origin(each) in (list, dict) and isinstance(value, typing.get_origin(each)):
+            if typing.get_origin(each) in (list, dict) and isinstance(
+                value, typing.get_origin(each)
+            ):
                 return typed(value, each, names)
             try:
                 return _instance(value, each, names)

@@ -1,4 +1,6 @@
-"""Values on their way out of a script and into it: JSON, references to large results, and the types of a schema."""
+"""Values on their way out of a script and into it: JSON, references to large results, and
+the types of a schema.
+"""
 
 import asyncio
 import collections.abc
@@ -30,7 +32,11 @@ _INSTEAD: Final[dict[type, str]] = {
     decimal.Decimal: ": write float(...) or str(...)",
 }
 _NO_ATTRIBUTE: Final = "a Ref has `.size` alone: read it with `await part(ref, a, b)`"
-_KINDS: Final = {"generator": "generator", "builtin_function_or_method": "function", "method": "function"}
+_KINDS: Final = {
+    "generator": "generator",
+    "builtin_function_or_method": "function",
+    "method": "function",
+}
 _NO_VALUES: Final = (
     asyncio.Future,
     types.CoroutineType,
@@ -50,7 +56,9 @@ class NotJson(TypeError):
 
 
 class Ref:
-    """What a script has of a large result: how much of it `part` can read. The worker knows which ones it has given."""
+    """What a script has of a large result: how much of it `part` can read. The worker knows
+    which ones it has given.
+    """
 
     def __init__(self, digest: str, size: int) -> None:
         self.__dict__.update(digest=digest, size=size)
@@ -66,10 +74,12 @@ class Ref:
 
 
 def json_of(value: Any, word: str, *, is_read_outside: bool = False) -> Any:
-    """Return a value as JSON: tuples become lists, dataclasses and instances objects, members of enums their values.
+    """Return a value as JSON: tuples become lists, dataclasses and instances objects, members
+    of enums their values.
 
-    Numbers that are keys become texts only in what a model, a tool or a person reads; a task would miss them. Keys are
-    escaped, so that no dict of the script looks like a Ref. Raises NotJson, ValueError.
+    Numbers that are keys become texts only in what a model, a tool or a person reads; a
+    task would miss them. Keys are escaped, so that no dict of the script looks like a Ref.
+    Raises NotJson, ValueError.
     """
     return _Copy(word, is_read_outside=is_read_outside).of(value)
 
@@ -86,7 +96,9 @@ def value_of(sent: Any) -> Any:
 
 
 class _Copy:
-    """Counts what a value takes while it is copied, so that a value that shares its parts cannot grow without end."""
+    """Counts what a value takes while it is copied, so that a value that shares its parts
+    cannot grow without end.
+    """
 
     def __init__(self, word: str, *, is_read_outside: bool) -> None:
         self._word = word
@@ -146,7 +158,9 @@ class _Copy:
             raise NotJson(f"{self._word}: JSON has no {value}")
         return value
 
-    def _object(self, items: collections.abc.Iterable[tuple[Any, Any]], depth: int) -> dict[str, Any]:
+    def _object(
+        self, items: collections.abc.Iterable[tuple[Any, Any]], depth: int
+    ) -> dict[str, Any]:
         plain: dict[str, Any] = {}
         for key, part in items:
             if isinstance(key, enum.Enum):
@@ -154,7 +168,9 @@ class _Copy:
             if self._is_read_outside and (key is None or type(key) in (int, float, bool)):
                 key = json.dumps(key)
             if not isinstance(key, str):
-                raise NotJson(f"{self._word}: the keys of a dict are texts, not {shown(key)}: write str(key)")
+                raise NotJson(
+                    f"{self._word}: the keys of a dict are texts, not {shown(key)}: write str(key)"
+                )
             self._take(len(key) + 3)
             if escaped_key(key) in plain:
                 raise NotJson(f"{self._word}: two keys become {key!r}: write str(key)")
@@ -229,7 +245,9 @@ class _SchemaCopy(_TypesCopy):
         return super().of(value, depth)
 
     def _whole(self, text: str) -> str:
-        """Return a type in a text with the names that classes of modules have in the whole script: `helpers.Fact`."""
+        """Return a type in a text with the names that classes of modules have in the whole
+        script: `helpers.Fact`.
+        """
         try:
             kind = eval(text, self._names)  # noqa: S307 - a type of the script, in its own process
             found = _type_text(kind)
@@ -240,14 +258,16 @@ class _SchemaCopy(_TypesCopy):
 
 
 def schema_of(value: Any, word: str, names: dict[str, Any]) -> Any:
-    """Return what a script gives as `schema`, with each type in it as it is written. `names` are those of the module
-    that gives it. Raises NotJson, ValueError.
+    """Return what a script gives as `schema`, with each type in it as it is written. `names` are
+    those of the module that gives it. Raises NotJson, ValueError.
     """
     return _SchemaCopy(word, names).of(value)
 
 
 def _type_text(kind: Any) -> str:
-    """Return a type as a script writes it, with the names that its classes have in the whole script."""
+    """Return a type as a script writes it, with the names that its classes
+    have in the whole script.
+    """
     if kind is types.NoneType or kind is None:
         return "None"
     origin, given = typing.get_origin(kind), typing.get_args(kind)

@@ -1,4 +1,6 @@
-"""The words of Sennit and the tools, as a script calls them: real functions, each of whose calls goes to the worker."""
+"""The words of Sennit and the tools, as a script calls them: real functions, each of whose
+calls goes to the worker.
+"""
 
 import ast
 import builtins
@@ -19,7 +21,9 @@ from sennit.activities.programs.cpython.values import Ref, json_of, schema_of
 from sennit.workflows.plan.programs.vocabulary import AWAITED
 
 Call = Callable[[str, list[Any], dict[str, Any], int, str], tuple[int, Any]]
-"""Makes a call: word, arguments, line, call site. Returns its number, and what the worker says at once."""
+"""Makes a call: word, arguments, line, call site. Returns its number, and what
+the worker says at once.
+"""
 _TYPED: Final = ("llm", "ask")
 """Words whose `schema` says what becomes of the answer."""
 _ONLY_DEFINES: Final = "the top of a script only defines things: put this into a function"
@@ -32,7 +36,9 @@ class ScriptWords:
     _modules: ScriptModules
     _own_name: str
 
-    def __init__(self, call: Call, call_later: CallLater, errors: Errors, names: dict[str, Any]) -> None:
+    def __init__(
+        self, call: Call, call_later: CallLater, errors: Errors, names: dict[str, Any]
+    ) -> None:
         self._call = call
         self._call_later = call_later
         self._errors = errors
@@ -56,10 +62,13 @@ class ScriptWords:
         return self._tickets.running
 
     def never_awaited(self) -> list[tuple[str, int]]:
-        """Return the calls, by word and line, that the script has written down and never awaited or started."""
+        """Return the calls, by word and line, that the script has written down and
+        never awaited or started.
+        """
         found = []
         for word, line, coroutine in self._never_awaited.values():
-            # A coroutine that was closed, or whose task was cancelled before it began, is not forgotten.
+            # A coroutine that was closed, or whose task was cancelled before it
+            # began, is not forgotten.
             if inspect.getcoroutinestate(coroutine) != inspect.CORO_CLOSED:
                 found.append((word, line))
         return found
@@ -69,12 +78,16 @@ class ScriptWords:
         self._never_awaited.clear()
 
     def run_programs_of(self, modules: ScriptModules, own_name: str) -> None:
-        """Have `run_program` find its programs among these modules, and the script itself by its own name."""
+        """Have `run_program` find its programs among these modules, and the script
+        itself by its own name.
+        """
         self._modules = modules
         self._own_name = own_name
 
     def define(self, tree: ast.Module, module: dict[str, Any]) -> None:
-        """Give a module of the script what it names and does not define: words, errors that it catches, and tools."""
+        """Give a module of the script what it names and does not define: words, errors that
+        it catches, and tools.
+        """
         names = _Names.of(tree)
         words: dict[str, Any] = {
             **self._tickets.words(),
@@ -102,7 +115,9 @@ class ScriptWords:
     def _function(self, name: str) -> Callable[..., Coroutine[Any, Any, Any]]:
         """Return what a script has of a tool, or of a word that waits."""
 
-        def called(*args: Any, timeout: Any = None, retry: Any = None, **kwargs: Any) -> Coroutine[Any, Any, Any]:
+        def called(
+            *args: Any, timeout: Any = None, retry: Any = None, **kwargs: Any
+        ) -> Coroutine[Any, Any, Any]:
             if timeout is not None:
                 kwargs["timeout"] = timeout
             if retry is not None:
@@ -119,8 +134,8 @@ class ScriptWords:
     def _begin(
         self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], schema: Any = None
     ) -> Coroutine[Any, Any, Any]:
-        """Return the coroutine of a call, which returns what its `schema` says. Its arguments are copied now, and not
-        when the script waits. Raises NotJson.
+        """Return the coroutine of a call, which returns what its `schema` says. Its arguments are
+        copied now, and not when the script waits. Raises NotJson.
         """
         if running_loop() is None:
             raise RuntimeError(_ONLY_DEFINES)
@@ -134,20 +149,26 @@ class ScriptWords:
         self._never_awaited[key] = (name, line, coroutine)
         return coroutine
 
-    async def _begun_later(self, name: str, line: int, given: tuple[list[Any], dict[str, Any]], key: object) -> Any:
+    async def _begun_later(
+        self, name: str, line: int, given: tuple[list[Any], dict[str, Any]], key: object
+    ) -> Any:
         """Begin a call when the script awaits it, as a coroutine begins, and wait for its end."""
         self._never_awaited.pop(key, None)
         args, kwargs = given
         number = self._call_later(name, args, kwargs, line, self.loop.site())
         return await self.loop.open_call(number)
 
-    async def _typed(self, call: Coroutine[Any, Any, Any], schema: Any, names: dict[str, Any]) -> Any:
+    async def _typed(
+        self, call: Coroutine[Any, Any, Any], schema: Any, names: dict[str, Any]
+    ) -> Any:
         return typed(await call, schema, names)
 
     def _arguments(
         self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], names: dict[str, Any]
     ) -> tuple[list[Any], dict[str, Any]]:
-        """Return the arguments of a call as JSON; types in texts have these names. Raises NotJson."""
+        """Return the arguments of a call as JSON; types in texts have these
+        names. Raises NotJson.
+        """
         places = list(args)
         if name == "sleep_until" and places and isinstance(places[0], dt.datetime):
             places[0] = places[0].isoformat()
@@ -173,7 +194,9 @@ class ScriptWords:
         if self._modules.has(name):
             names = importlib.import_module(name).__dict__
         elif name != self._own_name:
-            raise ModuleNotFoundError(f"run_program: the script has no program {name!r:.60}: give it its file again")
+            raise ModuleNotFoundError(
+                f"run_program: the script has no program {name!r:.60}: give it its file again"
+            )
         return self._tickets.task(names["main"], **arguments)
 
     def _at_once(self, word: str, args: list[Any], kwargs: dict[str, Any]) -> Any:
@@ -192,7 +215,9 @@ def log(*values: Any, sep: str = " ") -> None:
 
 
 class _Names:
-    """The names of a script: those that it reads, in order, those that it binds, and those in its `except` clauses."""
+    """The names of a script: those that it reads, in order, those that it binds, and those
+    in its `except` clauses.
+    """
 
     def __init__(self) -> None:
         self.read: dict[str, None] = {}

@@ -1,7 +1,8 @@
 """The `offline` model: rules instead of a model, so that everything works without a key.
 
-A look-up is answered by quoting the one sentence that plainly says it. Figures in such sentences are compared,
-subtracted and added. The rules guess nothing: of anything else they quote the nearest sentences, as a partial answer.
+A look-up is answered by quoting the one sentence that plainly says it. Figures in such sentences
+are compared, subtracted and added. The rules guess nothing: of anything else they quote the nearest
+sentences, as a partial answer.
 """
 
 import json
@@ -29,13 +30,24 @@ Node = dict[str, Any]
 
 _FINDINGS = "Answer from these findings alone"
 _FIND = re.compile(
-    r"(?s)Find the (?P<property>[^.]{1,100}?) of (?P<subject>.{1,300}?) in the (?:passages|document)"
+    r"(?s)Find the (?P<property>[^.]{1,100}?) of (?P<subject>.{1,300}?) in the (?:passages"
+    r"|document)"
     r"(?:, in (?P<unit>[^\s,.]+))?\.(?=\s|$)"
 )
 _FACT: Node = {
-    "properties": {"found": {}, "subject": {}, "value": {}, "unit": {}, "quote": {}, "source": {}, "near": {}}
+    "properties": {
+        "found": {},
+        "subject": {},
+        "value": {},
+        "unit": {},
+        "quote": {},
+        "source": {},
+        "near": {},
+    }
 }
-_SUMMARISE = re.compile(r"(?is)summari[sz]e\b(?:.*?\b(?P<count>\d{1,2}|one|two|three) sentences?\b)?")
+_SUMMARISE = re.compile(
+    r"(?is)summari[sz]e\b(?:.*?\b(?P<count>\d{1,2}|one|two|three) sentences?\b)?"
+)
 _COUNTS = {"one": 1, "two": 2, "three": 3}
 
 
@@ -53,9 +65,13 @@ class Offline:
             output = _plan(request.goal.strip())
         else:
             output = _work(request)
-        for where, problem in violations(output, request.output_schema) if request.output_schema else ():
+        for where, problem in (
+            violations(output, request.output_schema) if request.output_schema else ()
+        ):
             place = ".".join(map(str, where)) or "the output"
-            raise OfflineCannot(f"the offline rules cannot fill this output_schema: {place} {problem}; set a model")
+            raise OfflineCannot(
+                f"the offline rules cannot fill this output_schema: {place} {problem}; set a model"
+            )
 
         text = output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)
         request.on_text(text)
@@ -67,7 +83,9 @@ class Offline:
 
 
 def _plan(goal: str) -> dict[str, Any]:
-    """Return a plan of one search and an answer; a comparison searches each thing by itself, and calculates."""
+    """Return a plan of one search and an answer; a comparison searches each thing by
+    itself, and calculates.
+    """
     if not re.search(r"[^\W_]", goal[:200]):
         raise OfflineCannot("the goal has no word to search for")
     asked = question(goal)
@@ -76,7 +94,9 @@ def _plan(goal: str) -> dict[str, Any]:
     if isinstance(asked, Comparison):
         nodes, inputs = _comparison(asked)
     prompt = f"{_escaped(goal)}\n\n{_FINDINGS}, with a mark [n] for each source."
-    nodes.append({"id": "answer", "kind": "llm", "role": "joiner", "prompt": prompt, "inputs": inputs})
+    nodes.append(
+        {"id": "answer", "kind": "llm", "role": "joiner", "prompt": prompt, "inputs": inputs}
+    )
     return {"goal": goal, "nodes": nodes, "answer": "$answer"}
 
 
@@ -94,7 +114,9 @@ def _comparison(asked: Comparison) -> tuple[list[Node], list[str]]:
         what = f"{asked.property} of {subject}"
         prompt = f"Find the {_escaped(what)} in the passages.\n\n${name}"
         nodes.append(_search(name, what, 5))
-        nodes.append({"id": fact, "kind": "llm", "role": "worker", "prompt": prompt, "output_schema": _FACT})
+        nodes.append(
+            {"id": fact, "kind": "llm", "role": "worker", "prompt": prompt, "output_schema": _FACT}
+        )
         facts.append(fact)
     # The calculation is skipped where a figure is missing.
     tests: list[dict[str, Any]] = []
@@ -118,7 +140,12 @@ def _slug(text: str) -> str:
 
 
 def _search(name: str, query: str, k: int) -> Node:
-    return {"id": name, "kind": "tool", "tool": "search", "args": {"query": _escaped(query[:200]), "k": k}}
+    return {
+        "id": name,
+        "kind": "tool",
+        "tool": "search",
+        "args": {"query": _escaped(query[:200]), "k": k},
+    }
 
 
 def _escaped(text: str) -> str:
@@ -141,7 +168,9 @@ def _work(request: ModelRequest) -> Any:
     if request.role == "joiner":
         return output_of(lines)
     if not material.passages:
-        raise OfflineCannot("the offline rules can only quote, and this prompt refers to no text; set a model")
+        raise OfflineCannot(
+            "the offline rules can only quote, and this prompt refers to no text; set a model"
+        )
     text = " ".join([line.text for line in lines])
     known = {**material.passages[0]._asdict(), "text": text}
     return _values_of(fields, known) or text
@@ -153,7 +182,9 @@ def _values_of(names: Iterable[str], values: Mapping[str, Any]) -> dict[str, Any
 
 
 def _fact(wanted: re.Match[str], material: Material) -> dict[str, Any]:
-    """Return the one figure that the passages give of a thing, else `found: false` and the nearest sentences."""
+    """Return the one figure that the passages give of a thing, else `found: false` and
+    the nearest sentences.
+    """
     subject, unit = wanted["subject"], symbol_of(wanted["unit"] or "")
     words = stems(subject) and stems(f"{wanted['property']} {subject}")
     fact = {"found": False, "subject": subject, "name": subject}
@@ -169,7 +200,9 @@ def _fact(wanted: re.Match[str], material: Material) -> dict[str, Any]:
 
 
 def _answer(asked: str, material: Material) -> list[Line]:
-    """Return what the material says to an instruction or a question: a summary, quotations, figures or one sentence."""
+    """Return what the material says to an instruction or a question: a summary, quotations,
+    figures or one sentence.
+    """
     length = _SUMMARISE.match(asked)
     if length:
         count = (length["count"] or "three").lower()

@@ -8,7 +8,10 @@ from sennit.activities.providers.offline.figures import Figure, find, written
 from sennit.activities.providers.offline.questions import Comparison, LookUp, identity
 from sennit.activities.providers.offline.sentences import Passage, nearest, says, sentences, stems
 
-_CONNECT = "These are rules, no language model. For more, set SENNIT_MODEL and its key: see docs/models.md."
+_CONNECT = (
+    "These are rules, no language model. For more, set SENNIT_MODEL and its key: see "
+    "docs/models.md."
+)
 _WHOLE = re.compile(r"(?s)\W*+(?:\w++\W++){3}\w.*[.!?][\"'\u201d\u2019)\]]*")
 """A sentence of four words or more, with its full stop or another mark at its end."""
 _TOO_LARGE = 1e15
@@ -16,7 +19,9 @@ _TOO_LARGE = 1e15
 
 
 class Material:
-    """The inputs of a node by their form. What the run itself was given counts only where nothing else is."""
+    """The inputs of a node by their form. What the run itself was given counts only
+    where nothing else is.
+    """
 
     def __init__(self, inputs: Mapping[str, Any]) -> None:
         self.figures: list[Figure] = []
@@ -27,7 +32,9 @@ class Material:
             self._add(value, node)
 
     def _add(self, value: Any, node: str) -> None:
-        """Add what a value of a node's output holds. The forms are tried in order; the last one takes any object."""
+        """Add what a value of a node's output holds. The forms are tried in order; the
+        last one takes any object.
+        """
         match value:
             # A text that stands alone.
             case str() if value.strip():
@@ -37,12 +44,17 @@ class Material:
             case {"id": str() as name, "status": str(), "value": ended, "error": _}:
                 self._add(ended, name)
 
-            # A number: a figure from a document, or what an expression has come to. A bool is an int too, and neither.
+            # A number: a figure from a document, or what an expression has come to. A bool is
+            # an int too, and neither.
             case {"value": bool()}:
                 pass
-            case {"value": int() | float() as number, "quote": str() as quote} if abs(number) < _TOO_LARGE:
+            case {"value": int() | float() as number, "quote": str() as quote} if (
+                abs(number) < _TOO_LARGE
+            ):
                 self._add_figure(value, number, quote, node)
-            case {"value": int() | float() as number, "expression": str()} if abs(number) < _TOO_LARGE:
+            case {"value": int() | float() as number, "expression": str()} if (
+                abs(number) < _TOO_LARGE
+            ):
                 self.results.append(number)
 
             # A document, or a passage of one.
@@ -135,7 +147,9 @@ def _quoted(quotations: Iterable[Passage]) -> list[Line]:
 
 
 def compared(asked: Comparison, material: Material) -> list[Line]:
-    """Return what wins and by how much, or the sum; nothing is concluded where a figure is missing."""
+    """Return what wins and by how much, or the sum; nothing is concluded
+    where a figure is missing.
+    """
     # Each subject is called as the question calls it.
     known = {identity(figure.subject): figure for figure in material.figures}
     ranked: list[Figure] = []
@@ -153,7 +167,8 @@ def compared(asked: Comparison, material: Material) -> list[Line]:
         value = written(figure.value, figure.unit)
         lines.append(Line(f"{figure.subject}: {value}", figure.sentence))
 
-    # Without a figure of each subject, in one unit, and without the sum that is asked for, nothing follows.
+    # Without a figure of each subject, in one unit, and without the sum that is
+    # asked for, nothing follows.
     units = {figure.unit for figure in ranked}
     lacks_sum = asked.adds and not material.results
     if missing or len(units) > 1 or lacks_sum:
@@ -165,8 +180,8 @@ def compared(asked: Comparison, material: Material) -> list[Line]:
 
 
 def _conclusion(asked: Comparison, ranked: Sequence[Figure], results: Sequence[float]) -> str:
-    """Return what follows from figures in one unit, the winner's first. The first of the `results`, if there is any, is
-    their sum or the difference between the greatest and the least.
+    """Return what follows from figures in one unit, the winner's first. The first of the `results`,
+    if there is any, is their sum or the difference between the greatest and the least.
     """
     winner = ranked[0]
     loser = ranked[-1]
@@ -188,7 +203,9 @@ def _conclusion(asked: Comparison, ranked: Sequence[Figure], results: Sequence[f
 
 
 def looked_up(asked: LookUp, passages: Sequence[Passage]) -> list[Line]:
-    """Return the one sentence that answers; where several differ, or none does, that the rules cannot tell."""
+    """Return the one sentence that answers; where several differ, or none does, that
+    the rules cannot tell.
+    """
     # The same sentence may stand in several documents, and counts once.
     by_text: dict[str, Passage] = {}
     for sentence in sentences(passages):

@@ -1,4 +1,6 @@
-"""Finds the figure of a thing: a number and its unit, in a sentence that says what it is of and nothing else."""
+"""Finds the figure of a thing: a number and its unit, in a sentence that says what it
+is of and nothing else.
+"""
 
 import re
 from collections.abc import Sequence
@@ -8,12 +10,14 @@ from sennit.activities.providers.offline.sentences import Passage, sentences, st
 
 # Values are never converted: those in different units are not compared.
 _SYMBOLS = {
-    "kilometre": "km", "kilometer": "km", "metre": "m", "meter": "m", "centimetre": "cm", "mile": "mi", "feet": "ft",
-    "kilogram": "kg", "tonne": "t", "litre": "l", "euro": "€", "EUR": "€", "dollar": "$", "USD": "$", "GBP": "£",
+    "kilometre": "km", "kilometer": "km", "metre": "m", "meter": "m", "centimetre": "cm",
+    "mile": "mi", "feet": "ft", "kilogram": "kg", "tonne": "t", "litre": "l", "euro": "€",
+    "EUR": "€", "dollar": "$", "USD": "$", "GBP": "£",
 }  # fmt: skip
 _UNIT = rf"(?:{'|'.join(_SYMBOLS)})s?|(?:km|cm|kg|mi|ft|°C|[mtl])\b|[€$£%]"
 _FIGURE = re.compile(
-    r"(?<![\w.,/\[\u2212\u2013-])(?P<currency>[€$£]?)(?P<number>(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?)"
+    r"(?<![\w.,/\[\u2212\u2013-])(?P<currency>[€$£]?)(?P<number>(?:\d{1,3}(?:,\d{3})+|\d+)"
+    r"(?:\.\d+)?)"
     rf"(?![\d,.:/\u2013-]\d)(?:[ -]?(?P<unit>{_UNIT})(?![\w²³/]))?"
 )
 # Where a sentence goes on to say something else than what its figure is of.
@@ -23,7 +27,9 @@ _PLAIN = stems("approximately around roughly current known estimated maximum tot
 
 
 class Figure(NamedTuple):
-    """A value in a unit, the sentence that gives it, and the thing that it is of, once that is known."""
+    """A value in a unit, the sentence that gives it, and the thing that it is
+    of, once that is known.
+    """
 
     value: float
     unit: str
@@ -42,7 +48,9 @@ def written(value: float, unit: str) -> str:
 
 
 def find(words: frozenset[str], passages: Sequence[Passage]) -> list[Figure]:
-    """Return the figures that sentences plainly give of what the words name, each once: documents may disagree."""
+    """Return the figures that sentences plainly give of what the words name, each once:
+    documents may disagree.
+    """
     found: dict[tuple[float, str], Figure] = {}
     for sentence in sentences(passages):
         figure = _figure(words, sentence)

@@ -1,4 +1,6 @@
-"""Reads what a goal asks: one thing to look up, or one property of several things to compare or to add."""
+"""Reads what a goal asks: one thing to look up, or one property of several
+things to compare or to add.
+"""
 
 import re
 from typing import NamedTuple
@@ -6,8 +8,19 @@ from typing import NamedTuple
 from sennit.activities.limits import MAX_RULED_CHARACTERS
 from sennit.activities.providers.offline.sentences import stems
 
-_ADJECTIVES = {"long": "length", "short": "length", "high": "height", "tall": "height", "low": "height"}
-_ADJECTIVES |= {"deep": "depth", "cheap": "price", "more expensive": "price", "most expensive": "price"}
+_ADJECTIVES = {
+    "long": "length",
+    "short": "length",
+    "high": "height",
+    "tall": "height",
+    "low": "height",
+}
+_ADJECTIVES |= {
+    "deep": "depth",
+    "cheap": "price",
+    "more expensive": "price",
+    "most expensive": "price",
+}
 _LEAST = ("short", "low", "cheap")
 _ADJECTIVE = f"(?P<adjective>{'|'.join(_ADJECTIVES)})(?P<degree>er|est|(?<=expensive))"
 _IS, _NAMES = f"(?P<wins>is (?:the )?{_ADJECTIVE})", "(?P<names>.+?)"
@@ -20,10 +33,16 @@ _RULES = (
     re.compile(rf"(?i)what is the (?P<sum>total|combined) {_NOUN} of {_NAMES}"),
 )
 _BETWEEN_NAMES = re.compile(r"\s*[,;]\s*(?:(?:and|or) )?|\s+(?:and|or|than)\s+")
-_NO_NAME = re.compile(r"(?i)\b(?:is|are|was|do|does|did|has|have|can|which|what|who|how|when|where|why|not)\b")
-_NO_LOOK_UP = re.compile(rf"(?i)\b(?:and (?:who|what|when|where|which|why|how)|than|{_ADJECTIVE})\b")
+_NO_NAME = re.compile(
+    r"(?i)\b(?:is|are|was|do|does|did|has|have|can|which|what|who|how|when|where|why|not)\b"
+)
+_NO_LOOK_UP = re.compile(
+    rf"(?i)\b(?:and (?:who|what|when|where|which|why|how)|than|{_ADJECTIVE})\b"
+)
 _WHEN = re.compile(r"(?i)(?:(?:until|since) )?(?:when|(?:what|which) (?:day|date|year|month))\b")
-_HOW_MANY = re.compile(r"(?i)(?:how (?:much|many|(?=long|high|tall|deep))|what (?=does .* cost$|is the [a-z ]+ of ))\b")
+_HOW_MANY = re.compile(
+    r"(?i)(?:how (?:much|many|(?=long|high|tall|deep))|what (?=does .* cost$|is the [a-z ]+ of ))\b"
+)
 _WHO = re.compile(r"(?i)(?:who|what|which) (?:(?P<verb>is|are|was|were) )?(?P<rest>.+)")
 
 
@@ -35,7 +54,9 @@ class LookUp(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """A property of `subjects`, by what tells them from each other; `wins` is said of that with most, or `least`."""
+    """A property of `subjects`, by what tells them from each other; `wins` is said of that
+    with most, or `least`.
+    """
 
     property: str
     subjects: dict[str, str]
@@ -59,7 +80,8 @@ def question(goal: str) -> LookUp | Comparison | None:
 
 def _look_up(text: str) -> LookUp | None:
     """Return what a goal looks up, and how a sentence must be that answers."""
-    # A number answers that the question does not say itself, and a year only where the question asks for a time.
+    # A number answers that the question does not say itself, and a year only where the
+    # question asks for a time.
     for asks, other in ((_WHEN, "x"), (_HOW_MANY, r"(?:1[5-9]|20)\d\d")):
         match = asks.match(text)
         if match:
@@ -68,7 +90,8 @@ def _look_up(text: str) -> LookUp | None:
     match = _WHO.fullmatch(text)
     if not match:
         return None
-    # `Who owns the van` is answered by `... owns the van`, and `Who is the owner` also by `The owner is ...`.
+    # `Who owns the van` is answered by `... owns the van`, and `Who is the owner` also
+    # by `The owner is ...`.
     verb, rest = match["verb"], re.escape(match["rest"])
     if verb:
         return _asked(match["rest"], rf"\w {verb} {rest}\b|\b{rest} {verb} \S")
@@ -99,6 +122,8 @@ def _comparison(said: dict[str, str]) -> Comparison | None:
         return None
     noun, adjective = said.get("noun"), said.get("adjective", "").lower()
     if noun:
-        return Comparison(noun, subjects, f"has the greatest {noun}", least=False, adds="sum" in said)
+        return Comparison(
+            noun, subjects, f"has the greatest {noun}", least=False, adds="sum" in said
+        )
     wins = said.get("wins") or f"is {said['more']}"
     return Comparison(_ADJECTIVES[adjective], subjects, wins, least=adjective in _LEAST, adds=False)

@@ -7,15 +7,27 @@ from typing import NamedTuple
 _HEADING = re.compile(r"\s{0,3}#{1,6}\s")
 _OWN_LINE = re.compile(r"\s*(?:$|\||\*\*|[-*+•]\s|\d{1,2}[.)]\s|[^\W\d_][\w ]{0,40}:\s)")
 _MARKUP = re.compile(r"^\s*(?:[-*+•]|\d{1,2}[.)])\s+|\*\*|__|`")
-_END = re.compile(r"(?:(?<=[.!?])|(?<=[.!?]\W))(?<!\b(?:St|Mt|Dr|Mr|vs|No)\.)(?<!\b[A-Z]\.)\s+(?=\W?[^\W_a-z])")
+_END = re.compile(
+    r"(?:(?<=[.!?])|(?<=[.!?]\W))(?<!\b(?:St|Mt|Dr|Mr|vs|No)\.)(?<!\b[A-Z]\.)\s+(?=\W?[^\W_a-z])"
+)
 _NAME = re.compile(r"\b[^\W\d_a-z][\w&-]*(?: [^\W\d_a-z][\w&-]*)*(?:['\u2019]s? +\w+)?")
 _COMMON = re.compile(
-    r"(?:an?|about|after|all|also|and|any|are|as|at|be|been|by|can|could|did|do|does|each|every|for|from|had|has|have|"
-    r"his|her|how|i|in|is|its?|many|me|mount|much|must|my|now|number|of|on|or|our|per|river|s|should|so|still|tell|that|"
-    r"the|their|them|there|these|they|this|to|us|was|we|were|what|when|where|which|who|will|with|would|you|your)"
+    r"(?:an?|about|after|all|also|and|any|are|as|at|be|been|by|can|could|did|do|does|each|every"
+    r"|for|from|had|has|have|"
+    r"his|her|how|i|in|is|its?|many|me|mount|much|must|my|now|number|of|on|or|our|per|river|s"
+    r"|should|so|still|tell|that|"
+    r"the|their|them|there|these|they|this|to|us|was|we|were|what|when|where|which|who|will|with"
+    r"|would|you|your)"
 )
 # Stems that a question and a document may use for each other.
-_SAME = {"length": "long", "height": "high", "tall": "high", "depth": "deep", "pric": "cost", "peopl": "population"}
+_SAME = {
+    "length": "long",
+    "height": "high",
+    "tall": "high",
+    "depth": "deep",
+    "pric": "cost",
+    "peopl": "population",
+}
 
 
 class Passage(NamedTuple):
@@ -28,7 +40,9 @@ class Passage(NamedTuple):
 
 
 def sentences(passages: Sequence[Passage]) -> Iterator[Passage]:
-    """Yield the sentences, list items and rows of passages, each of at most 1,000 characters, without headings."""
+    """Yield the sentences, list items and rows of passages, each of at most 1,000
+    characters, without headings.
+    """
     for passage in passages:
         # A line goes on with the one above, unless it is an item, a row of a table or `Key: value`.
         blocks: list[list[str]] = [[]]
@@ -55,7 +69,9 @@ def stems(text: str) -> frozenset[str]:
 
 
 def says(words: frozenset[str], text: str) -> bool:
-    """Return whether a text says all words, and of the same things: `Blue Nile` and `Nile's delta` are not `Nile`."""
+    """Return whether a text says all words, and of the same things: `Blue Nile` and `Nile's
+    delta` are not `Nile`.
+    """
     for name in _NAME.findall(text):
         named = stems(name)
         if named & words and not named <= words:

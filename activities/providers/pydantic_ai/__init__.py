@@ -1,1 +1,3 @@
-"""Models of the extra `pydantic-ai`. Only `provider` may be loaded where the extra is not installed."""
+"""Models of the extra `pydantic-ai`. Only `provider` may be loaded where the
+extra is not installed.
+"""

@@ -1,4 +1,5 @@
-"""pydantic-ai, as far as Sennit uses it: its models and connections, and one streamed call of a model.
+"""pydantic-ai, as far as Sennit uses it: its models and connections, and one
+streamed call of a model.
 
 This module needs the extra `pydantic-ai`; `provider` imports it once a call needs it.
 """
@@ -43,7 +44,9 @@ from sennit.activities.providers.reply_builder import ReplyBuilder
 from sennit.activities.providers.returned_fields import GatheredFields
 
 _STOPS: dict[str, Stop] = {"stop": "end", "tool_call": "tools", "length": "length"}
-"""What the library makes of a reason; its `error`, a pause or no reason at all is no end of a reply."""
+"""What the library makes of a reason; its `error`, a pause or no reason at
+all is no end of a reply.
+"""
 _NAMES = {
     "top_p": "top_p",
     "temperature": "temperature",
@@ -71,8 +74,8 @@ class Library:
         await self._opened.aclose()
 
     async def model_of(self, name: str) -> "LibraryModel":
-        """Return the model of a name such as `pydantic-ai:google:NAME`. Raises UnknownModel, KeyRefused or
-        ExtraMissing.
+        """Return the model of a name such as `pydantic-ai:google:NAME`. Raises UnknownModel,
+        KeyRefused or ExtraMissing.
         """
         own = name.partition(":")[2]
         maker, colon, _ = own.partition(":")
@@ -83,13 +86,16 @@ class Library:
         return LibraryModel(name, model)
 
     async def _open(self, maker: str) -> None:
-        """Open the connections to a maker, once for all calls that wait for them. Other makers do not wait."""
+        """Open the connections to a maker, once for all calls that wait for them.
+        Other makers do not wait.
+        """
         task = self._opening.get(maker)
         if task is None:
             task = asyncio.create_task(self._connect(maker))
             self._opening[maker] = task
             task.add_done_callback(lambda ended: self._opened_or_not(maker, ended))
-        # A call whose time ends gives up alone: the others, and those after it, wait for the same thread.
+        # A call whose time ends gives up alone: the others, and those after it,
+        # wait for the same thread.
         await asyncio.shield(task)
 
     async def _connect(self, maker: str) -> None:
@@ -101,11 +107,14 @@ class Library:
         """Let the next call try again where the connections could not be opened."""
         self._opening.pop(maker, None)
         if not ended.cancelled():
-            ended.exception()  # calls that still wait raise it; asyncio need not report it where none does
+            # Calls that still wait raise it; asyncio need not report it where none does.
+            ended.exception()
 
 
 def _provider_of(maker: str) -> Provider[Any]:
-    """Return the connections to a maker. Its SDK sends each call once, unless an operator says otherwise."""
+    """Return the connections to a maker. Its SDK sends each call once, unless an
+    operator says otherwise.
+    """
     if maker == "bedrock":  # botocore takes no such setting with a call
         os.environ.setdefault("AWS_MAX_ATTEMPTS", "1")
     return infer_provider(maker)
@@ -124,7 +133,9 @@ class LibraryModel:
         return bool(self.model.profile.get("supports_json_schema_output"))
 
     def left_out(self, request: ModelRequest) -> tuple[str, ...]:
-        """Return a sentence on each setting of a request that the model does not take, and that was not sent."""
+        """Return a sentence on each setting of a request that the model does not take,
+        and that was not sent.
+        """
         unsupported = self.model.unsupported_settings
         names = [name for name in request.settings.names if _NAMES.get(name) in unsupported]
         return tuple(f"{self.name} takes no `{name}`, so it was not sent" for name in names)
@@ -132,21 +143,25 @@ class LibraryModel:
     async def pieces(
         self, request: ModelRequest, reply: ReplyBuilder, most_bytes: int, *, has_schema: bool
     ) -> AsyncGenerator[None]:
-        """Make one call and take its reply. Gives a sign for each piece that has come. Raises ProviderError, and
-        ReplyTooLarge once more than `most_bytes` have come in all pieces, those that are not of the reply too.
+        """Make one call and take its reply. Gives a sign for each piece that has come. Raises
+        ProviderError, and ReplyTooLarge once more than `most_bytes` have come in all pieces, those
+        that are not of the reply too.
 
-        The call is not retried below Temporal, but by Bedrock's SDK where an operator has set AWS_MAX_ATTEMPTS.
-        The reply has no end unless the library has heard of one.
+        The call is not retried below Temporal, but by Bedrock's SDK where an operator has set
+        AWS_MAX_ATTEMPTS. The reply has no end unless the library has heard of one.
         """
         messages = messages_of(request, in_words=not has_schema)
         events = self._events(request, messages, has_schema=has_schema)
-        # What the builder and its listeners raise is no error of the library, and is not taken for one.
+        # What the builder and its listeners raise is no error of the library,
+        # and is not taken for one.
         came = 0
         async with aclosing(events):
             async for event in events:
                 came += bytes_of(event)
                 if came > most_bytes:
-                    raise ReplyTooLarge(f"{self.name} streams more than {most_bytes:,} bytes for one reply")
+                    raise ReplyTooLarge(
+                        f"{self.name} streams more than {most_bytes:,} bytes for one reply"
+                    )
                 if isinstance(event, ModelResponse):
                     _end(reply, event)
                 else:
@@ -156,7 +171,9 @@ class LibraryModel:
     async def _events(
         self, request: ModelRequest, messages: list[ModelMessage], *, has_schema: bool
     ) -> AsyncGenerator[ModelResponseStreamEvent | ModelResponse]:
-        """Give the events of one call, and at last what has come of it in all. Raises ProviderError."""
+        """Give the events of one call, and at last what has come of it in
+        all. Raises ProviderError.
+        """
         with mapped_errors(self.name, self.model.system):
             call = model_request_stream(
                 self.model,
@@ -211,12 +228,16 @@ def _called(request: ModelRequest) -> list[str]:
 
 def _definition(tool: dict[str, Any]) -> ToolDefinition:
     return ToolDefinition(
-        name=tool["name"], description=tool.get("description"), parameters_json_schema=parameters_of(tool)
+        name=tool["name"],
+        description=tool.get("description"),
+        parameters_json_schema=parameters_of(tool),
     )
 
 
 def _parameters(request: ModelRequest, *, has_schema: bool) -> ModelRequestParameters:
-    """Return the tools and the schema of a call. Tools of earlier turns are named even where none may be called."""
+    """Return the tools and the schema of a call. Tools of earlier turns are named even
+    where none may be called.
+    """
     tools = list(map(_definition, request.callable))
     if not tools:
         tools = [ToolDefinition(name=name) for name in _called(request)]
@@ -253,7 +274,9 @@ def _begin(reply: ReplyBuilder, index: int, part: ModelResponsePart) -> None:
 
 
 def _finish_call(reply: ReplyBuilder, index: int, part: ToolCallPart) -> None:
-    """Take what is known of a call once it is whole: pieces may have completed its name, and objects come in one."""
+    """Take what is known of a call once it is whole: pieces may have completed its name,
+    and objects come in one.
+    """
     call = reply.calls[index]
     call.id, call.name = part.tool_call_id, part.tool_name
     if isinstance(part.args, dict):
@@ -262,7 +285,9 @@ def _finish_call(reply: ReplyBuilder, index: int, part: ToolCallPart) -> None:
 
 
 def _end(reply: ReplyBuilder, response: ModelResponse) -> None:
-    """Take what the library says of a reply whose stream has ended: why, what it used, and what goes back with it."""
+    """Take what the library says of a reply whose stream has ended: why, what it used, and
+    what goes back with it.
+    """
     usage, reason = response.usage, response.finish_reason
     if usage.has_values() and not usage.unmeasured_requests:
         reply.input_tokens, reply.output_tokens = usage.input_tokens, usage.output_tokens

@@ -1,4 +1,6 @@
-"""What errors of pydantic-ai mean: which of Sennit's each is, whether the call may be made again, and when."""
+"""What errors of pydantic-ai mean: which of Sennit's each is, whether the call may
+be made again, and when.
+"""
 
 import json
 from collections.abc import Iterator
@@ -50,20 +52,24 @@ _SENT_LATER = ("pool", "connect")
 _OF_CREDENTIALS = frozenset(
     (
         # of botocore
-        "CredentialRetrievalError", "LoginRefreshRequired", "LoginTokenLoadError", "NoAuthTokenError",
-        "NoCredentialsError", "PartialCredentialsError", "SSOTokenLoadError", "TokenRetrievalError",
+        "CredentialRetrievalError", "LoginRefreshRequired", "LoginTokenLoadError",
+        "NoAuthTokenError", "NoCredentialsError", "PartialCredentialsError", "SSOTokenLoadError",
+        "TokenRetrievalError",
         "UnauthorizedSSOTokenError", "UnknownCredentialError",
         # of google.auth
-        "DefaultCredentialsError", "MalformedError", "OAuthError", "ReauthFailError", "RefreshError",
+        "DefaultCredentialsError", "MalformedError", "OAuthError", "ReauthFailError",
+        "RefreshError",
     )
 )  # fmt: skip
-"""Errors of the makers' SDKs, which the library passes on, by name: not every worker has these SDKs."""
+"""Errors of the makers' SDKs, which the library passes on, by name: not every
+worker has these SDKs.
+"""
 
 
 @contextmanager
 def naming_errors(name: str) -> Iterator[None]:
-    """Turn what goes wrong while a model is looked up into UnknownModel, KeyRefused, ExtraMissing, or BadReply for what
-    nobody knows.
+    """Turn what goes wrong while a model is looked up into UnknownModel, KeyRefused, ExtraMissing,
+    or BadReply for what nobody knows.
     """
     try:
         yield
@@ -72,11 +78,15 @@ def naming_errors(name: str) -> Iterator[None]:
     except ImportError as missing:
         raise ExtraMissing(f"{name}: {quoted(str(missing))} where the workers run") from None
     except ValueError as unknown:
-        raise UnknownModel(f"pydantic-ai has no model {name!r}: {unknown}; change SENNIT_MODEL") from None
+        raise UnknownModel(
+            f"pydantic-ai has no model {name!r}: {unknown}; change SENNIT_MODEL"
+        ) from None
     except UserError as problem:
         words = str(problem).partition(" or pass it via ")[0]
         if words.startswith("Unknown"):
-            raise UnknownModel(f"pydantic-ai has no model {name!r}: {words}; change SENNIT_MODEL") from None
+            raise UnknownModel(
+                f"pydantic-ai has no model {name!r}: {words}; change SENNIT_MODEL"
+            ) from None
         raise KeyRefused(f"{name} cannot be reached from this worker: {quoted(words)}") from None
     except Exception as error:  # noqa: BLE001 - makers' SDKs raise what they like
         raise _of_sdk(name, error) from None
@@ -100,17 +110,25 @@ def mapped_errors(name: str, maker: str) -> Iterator[None]:
 def _of_sdk(name: str, error: Exception) -> ProviderError:
     """Return what an error means that the library does not know. Of a key, no character is told."""
     kinds = {kind.__name__ for kind in type(error).__mro__}
-    if isinstance(error, UnicodeEncodeError) and error.encoding == "ascii":  # so headers are written
-        return KeyRefused(f"{name}: the key has characters outside ASCII; check its variable where the workers run")
+    # So headers are written.
+    if isinstance(error, UnicodeEncodeError) and error.encoding == "ascii":
+        return KeyRefused(
+            f"{name}: the key has characters outside ASCII; check its variable where the workers "
+            "run"
+        )
     if kinds & _OF_CREDENTIALS and not getattr(error, "retryable", False):
         todo = "check the credentials where the workers run"
-        return KeyRefused(f"{name} cannot be reached from this worker: {quoted(str(error))}; {todo}")
+        return KeyRefused(
+            f"{name} cannot be reached from this worker: {quoted(str(error))}; {todo}"
+        )
     said = quoted(f"{type(error).__name__}: {error}")
     return BadReply(f"the call of {name} failed in the maker's SDK: {said}", retryable=True)
 
 
 def error_of(name: str, maker: str, error: AgentRunError | UserError) -> ProviderError:
-    """Return what an error of the library means: its type, one sentence with what to do, and whether to try again."""
+    """Return what an error of the library means: its type, one sentence with what to do,
+    and whether to try again.
+    """
     if isinstance(error, ModelAPIError):
         return _error_of_server(name, maker, error)
     said = quoted(str(error))
@@ -129,7 +147,9 @@ def _body_of(error: ModelAPIError) -> str:
 
 
 def _wait_of(error: ModelAPIError, body: str) -> float | None:
-    """Return the seconds for which a server asks, in a header or in words; None if it asks for none."""
+    """Return the seconds for which a server asks, in a header or in words;
+    None if it asks for none.
+    """
     wait = error.retry_after
     if wait is None:
         wait = wait_in(body)
@@ -149,12 +169,16 @@ def _error_of_server(name: str, maker: str, error: ModelAPIError) -> ProviderErr
     if isinstance(error, ModelQuotaExceededError):
         return QuotaUsedUp(f"{maker} has no quota left for this account{said}")
     if isinstance(error, ModelAuthenticationError):
-        return KeyRefused(f"{maker} refuses the key; check its variables where the workers run{said}")
+        return KeyRefused(
+            f"{maker} refuses the key; check its variables where the workers run{said}"
+        )
     is_refusal = isinstance(error, ModelRequestRejectedError)
     if not is_refusal and isinstance(error, ModelHTTPError):
         is_refusal = error.status_code < 500 and error.status_code not in _RETRIED
     if isinstance(error, ModelNotFoundError) or (is_refusal and names_no_model(words.lower())):
-        return UnknownModel(f"{maker} has no model {name!r}; change SENNIT_MODEL, or `model` in the plan{said}")
+        return UnknownModel(
+            f"{maker} has no model {name!r}; change SENNIT_MODEL, or `model` in the plan{said}"
+        )
 
     # What may pass.
     if isinstance(error, ModelRateLimitError):

@@ -1,4 +1,6 @@
-"""A request as messages of pydantic-ai, and a reply of it as it goes back in the next turn of a tool loop."""
+"""A request as messages of pydantic-ai, and a reply of it as it goes back in the
+next turn of a tool loop.
+"""
 
 import base64
 import json
@@ -34,7 +36,9 @@ _STORED = "pydantic_ai"
 
 
 def messages_of(request: ModelRequest, *, in_words: bool) -> list[ModelMessage]:
-    """Return the turns of a request. Its schema stands in the prompt, if the server is not given it."""
+    """Return the turns of a request. Its schema stands in the prompt, if the
+    server is not given it.
+    """
     prompt = request.prompt
     if in_words and request.output_schema is not None:
         prompt = f"{prompt}\n\n{structured.schema_instruction(request.output_schema)}"
@@ -44,7 +48,8 @@ def messages_of(request: ModelRequest, *, in_words: bool) -> list[ModelMessage]:
         for call in message.calls:
             names[call.id] = call.name
 
-    # Neighbours that are not the model's are one turn: makers want the results of parallel calls so.
+    # Neighbours that are not the model's are one turn: makers want the
+    # results of parallel calls so.
     messages = list[ModelMessage]()
     open_turn = list[ModelRequestPart]()
     for message in (*request.history, asked, *request.messages):
@@ -60,8 +65,8 @@ def messages_of(request: ModelRequest, *, in_words: bool) -> list[ModelMessage]:
 
 
 def stored(response: ModelResponse) -> dict[str, Any]:
-    """Return a reply of a model as JSON, with all that its server has sent with it, such as signatures of thoughts,
-    but no files: nobody asked for those.
+    """Return a reply of a model as JSON, with all that its server has sent with it, such as
+    signatures of thoughts, but no files: nobody asked for those.
     """
     parts = [part for part in response.parts if not isinstance(part, FilePart)]
     [dumped] = ModelMessagesTypeAdapter.dump_python([replace(response, parts=parts)], mode="json")
@@ -69,7 +74,9 @@ def stored(response: ModelResponse) -> dict[str, Any]:
 
 
 def bytes_of(event: ModelResponseStreamEvent | ModelResponse) -> int:
-    """Return how many bytes an event of a stream has brought. An event that ends a part brings nothing new."""
+    """Return how many bytes an event of a stream has brought. An event that ends a
+    part brings nothing new.
+    """
     if isinstance(event, PartStartEvent):
         return _bytes_in(event.part)
     if isinstance(event, PartDeltaEvent):
@@ -111,7 +118,9 @@ def _file(media: MediaPart) -> BinaryContent:
 
 
 def _response(message: Message) -> ModelResponse:
-    """Return a turn of the model as it came, if the library has given it and it still has the calls that were made."""
+    """Return a turn of the model as it came, if the library has given it and it still has
+    the calls that were made.
+    """
     calls = list(map(_call, message.calls))
     names = [call.tool_name for call in calls]
     for returned in message.thinking:
@@ -135,8 +144,12 @@ def _call(call: ToolRequest) -> ToolCallPart:
     return ToolCallPart(call.name, json.dumps(call.arguments, ensure_ascii=False), call.id)
 
 
-def _with_ids(parts: Sequence[ModelResponsePart], calls: Sequence[ToolCallPart]) -> list[ModelResponsePart]:
-    """Return parts whose calls have the ids by which the results name them: a server may use one id twice."""
+def _with_ids(
+    parts: Sequence[ModelResponsePart], calls: Sequence[ToolCallPart]
+) -> list[ModelResponsePart]:
+    """Return parts whose calls have the ids by which the results name them: a
+    server may use one id twice.
+    """
     ids = iter(calls)
     changed = list[ModelResponsePart]()
     for part in parts:

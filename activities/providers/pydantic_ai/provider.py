@@ -1,7 +1,9 @@
-"""Models that pydantic-ai reaches and Sennit does not by itself: `pydantic-ai:google:NAME`, Bedrock, Vertex, Mistral.
+"""Models that pydantic-ai reaches and Sennit does not by itself: `pydantic-ai:google:NAME`,
+Bedrock, Vertex, Mistral.
 
-The library is the extra `pydantic-ai`. It is loaded when the first call needs it, and the other modules of this
-folder have all that touches it. What it streams is read as the replies of Sennit's own wire are: see `ReplyBuilder`.
+The library is the extra `pydantic-ai`. It is loaded when the first call needs it, and the other
+modules of this folder have all that touches it. What it streams is read as the replies of Sennit's
+own wire are: see `ReplyBuilder`.
 """
 
 import asyncio
@@ -21,7 +23,13 @@ from sennit.activities.providers.errors import (
 )
 from sennit.activities.providers.http_provider import STREAM_BYTES_A_TOKEN, Limits
 from sennit.activities.providers.media import refused_media
-from sennit.activities.providers.model import OPEN_REPLY_TOKENS, ModelReply, ModelRequest, ProviderError, tokens_of
+from sennit.activities.providers.model import (
+    OPEN_REPLY_TOKENS,
+    ModelReply,
+    ModelRequest,
+    ProviderError,
+    tokens_of,
+)
 from sennit.activities.providers.reply_builder import ReplyBuilder
 from sennit.activities.providers.returned_fields import of_same_model
 from sennit.activities.providers.settings import Server
@@ -34,16 +42,32 @@ if TYPE_CHECKING:
 SCHEMA = "response_format"
 """What a refusal of schemas is remembered as: the name that Sennit's own wire has for it."""
 _ALWAYS_WITH_REASON = frozenset(
-    ("anthropic", "bedrock", "google", "google-cloud", "groq", "mistral", "openai", "openai-chat", "openai-responses")
+    (
+        "anthropic",
+        "bedrock",
+        "google",
+        "google-cloud",
+        "groq",
+        "mistral",
+        "openai",
+        "openai-chat",
+        "openai-responses",
+    )
 )
-"""Makers whose whole replies all have a reason: one without it was cut, however often that comes."""
+"""Makers whose whole replies all have a reason: one without it was cut,
+however often that comes.
+"""
 
 
 class PydanticAI:
-    """Serves model calls by pydantic-ai. Keys and addresses come from the variables of its providers."""
+    """Serves model calls by pydantic-ai. Keys and addresses come from the
+    variables of its providers.
+    """
 
     lacks: tuple[str, ...] = ()
-    """What a model does not take is known once it is called; the call then names what was not sent."""
+    """What a model does not take is known once it is called; the call then
+    names what was not sent.
+    """
 
     def __init__(self, server: Server, limits: Limits | None = None) -> None:
         self._limits = limits or Limits().of_server(server)
@@ -64,7 +88,8 @@ class PydanticAI:
     async def complete(self, request: ModelRequest) -> ModelReply:
         """Answer one call within `request.seconds`. Raises ProviderError.
 
-        A server that refuses a call with a schema is asked once more for JSON in words. Nothing else is left out.
+        A server that refuses a call with a schema is asked once more for JSON in words.
+        Nothing else is left out.
         """
         ends = asyncio.get_running_loop().time() + request.seconds
         try:
@@ -99,7 +124,9 @@ class PydanticAI:
                 self._library = await asyncio.to_thread(_loaded)
         return await self._library.model_of(name)
 
-    async def _ask(self, model: "LibraryModel", request: ModelRequest, ends: float, *, has_schema: bool) -> ModelReply:
+    async def _ask(
+        self, model: "LibraryModel", request: ModelRequest, ends: float, *, has_schema: bool
+    ) -> ModelReply:
         """Make one call, and read its reply."""
         sent = Usage(_tokens_in(request), calls=1)
 
@@ -122,13 +149,17 @@ class PydanticAI:
             error.usage = builder.usage()
             raise
 
-    async def _read(self, model: "LibraryModel", builder: ReplyBuilder, ends: float, *, has_schema: bool) -> None:
+    async def _read(
+        self, model: "LibraryModel", builder: ReplyBuilder, ends: float, *, has_schema: bool
+    ) -> None:
         """Read a reply into its builder, as long as none of its silences is too long."""
         request, silence = builder.request, self._limits.of(builder.request)
         held = request
         if request.form is not None and has_schema:  # its reply is read as text all the same
             held = replace(request, system=request.form.system, output_schema=request.form.schema)
-        most_bytes = self._limits.bytes + STREAM_BYTES_A_TOKEN * (request.max_output_tokens or MAX_REPLY_TOKENS)
+        most_bytes = self._limits.bytes + STREAM_BYTES_A_TOKEN * (
+            request.max_output_tokens or MAX_REPLY_TOKENS
+        )
         now = asyncio.get_running_loop().time
         first = now() + silence.first
         if request.first_token_timeout is None:
@@ -151,17 +182,23 @@ class PydanticAI:
 
 
 def _loaded() -> "Library":
-    """Load the library, which takes seconds. Raises ExtraMissing where it is not installed, or too old."""
+    """Load the library, which takes seconds. Raises ExtraMissing where it is not
+    installed, or too old.
+    """
     try:
         from sennit.activities.providers.pydantic_ai.calls import Library
     except ImportError as missing:  # a release that is too old lacks names
         todo = f"install it where the workers run: pip install 'sennit[{PYDANTIC_AI}]'"
-        raise ExtraMissing(f"models of `{PYDANTIC_AI}` need the extra of that name ({missing}); {todo}") from None
+        raise ExtraMissing(
+            f"models of `{PYDANTIC_AI}` need the extra of that name ({missing}); {todo}"
+        ) from None
     return Library()
 
 
 def _maker_of(name: str) -> str:
-    """Return the maker in the name of a model such as `pydantic-ai:google:NAME`, whichever gateway is before it."""
+    """Return the maker in the name of a model such as `pydantic-ai:google:NAME`,
+    whichever gateway is before it.
+    """
     return name.partition(":")[2].partition(":")[0].removeprefix("gateway/")
 
 

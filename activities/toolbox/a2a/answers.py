@@ -37,10 +37,11 @@ WAITING: Final = (TaskState.TASK_STATE_INPUT_REQUIRED, TaskState.TASK_STATE_AUTH
 class AgentAnswer(BaseModel):
     """What an agent has answered: its artifacts, or its message where it has none.
 
-    `text` has the texts, one artifact after the other; `data` its structured parts; `links` where files of it are;
-    `media` its images, PDFs and sounds, which a model call takes as `media`. `left_out` names other bytes. `truncated`
-    when there was more. `task` is the id by which a later call continues the conversation. `waits` is true if the task
-    waits for that: then `text` is what the agent asks.
+    `text` has the texts, one artifact after the other; `data` its structured parts; `links` where
+    files of it are; `media` its images, PDFs and sounds, which a model call takes as `media`.
+    `left_out` names other bytes. `truncated` when there was more. `task` is the id by which a
+    later call continues the conversation. `waits` is true if the task waits for that: then `text`
+    is what the agent asks.
     """
 
     text: str
@@ -59,8 +60,9 @@ def answer_of_message(message: Message) -> AgentAnswer:
 
 
 def answer_of_task(task: Task, *, may_ask: bool) -> AgentAnswer:
-    """Return the output of a task that is completed, or that asks something if it may. Raises A2aNeedsInput for one
-    that may not, or that waits for a login, and A2aFailed for one that has ended otherwise.
+    """Return the output of a task that is completed, or that asks something if it may.
+    Raises A2aNeedsInput for one that may not, or that waits for a login, and A2aFailed for
+    one that has ended otherwise.
     """
     state = task.status.state
     words = task.status.message.parts
@@ -70,7 +72,8 @@ def answer_of_task(task: Task, *, may_ask: bool) -> AgentAnswer:
         return _answer([words], task.id).model_copy(update={"waits": True})
     if state == TaskState.TASK_STATE_INPUT_REQUIRED:
         raise A2aNeedsInput(
-            f"its task {name} asks: {said or 'it does not say what'}; a call with `may_ask` returns the question, and"
+            f"its task {name} asks: {said or 'it does not say what'}; a call with `may_ask` "
+            "returns the question, and"
             " one with `continues` answers it"
         )
     if state == TaskState.TASK_STATE_AUTH_REQUIRED:
@@ -86,7 +89,9 @@ def answer_of_task(task: Task, *, may_ask: bool) -> AgentAnswer:
 
 
 def text_of(parts: Iterable[Part]) -> str:
-    """Return the text in the parts of one message or artifact: pieces of a stream follow each other without a gap."""
+    """Return the text in the parts of one message or artifact: pieces of a stream follow
+    each other without a gap.
+    """
     return "".join(part.text for part in parts)
 
 
@@ -185,7 +190,9 @@ class _Collected:
         except BadMedia:
             media = None
         if media is None or size > self._room or len(self.media) == MAX_CALL_MEDIA:
-            self.left_out.append(f"{printable(part.media_type, 80) or 'unknown type'}, {size} bytes")
+            self.left_out.append(
+                f"{printable(part.media_type, 80) or 'unknown type'}, {size} bytes"
+            )
             return
         self._room -= size
         self.media.append(media)

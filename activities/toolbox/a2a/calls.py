@@ -1,7 +1,8 @@
 """One message to an agent, and the task that comes of it, until the task is settled.
 
-A message goes out once. If its answer is lost, the task is looked at by its id, which repeats nothing. Where no id has
-come, nobody knows whether the agent has read the message: then only a call that may be repeated is tried again.
+A message goes out once. If its answer is lost, the task is looked at by its id, which repeats
+nothing. Where no id has come, nobody knows whether the agent has read the message: then only a call
+that may be repeated is tried again.
 """
 
 import asyncio
@@ -101,8 +102,9 @@ class Agent:
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """What a call says. `continues` is the id of an earlier task, or nothing; `message_id` is equal in all attempts;
-    `may_ask` whether a question of the agent is an answer; `agents_above` how many agents have asked each other before.
+    """What a call says. `continues` is the id of an earlier task, or nothing; `message_id` is equal
+    in all attempts; `may_ask` whether a question of the agent is an answer; `agents_above` how many
+    agents have asked each other before.
     """
 
     text: str
@@ -114,7 +116,9 @@ class Sent:
 
 
 class _Lost(Exception):
-    """Nobody here knows what has become of the message. `may_help` says whether another attempt may bring more."""
+    """Nobody here knows what has become of the message. `may_help` says whether another
+    attempt may bring more.
+    """
 
     def __init__(self, message: str, *, may_help: bool = True) -> None:
         super().__init__(message)
@@ -122,7 +126,9 @@ class _Lost(Exception):
 
 
 async def read_card(agent: Agent) -> AgentCard:
-    """Return what an agent says of itself. Raises A2aUnavailable, A2aCredentialsRefused, and AddressRefused."""
+    """Return what an agent says of itself. Raises A2aUnavailable,
+    A2aCredentialsRefused, and AddressRefused.
+    """
     async with _client_of(agent) as http:
         return await _card(agent, http)
 
@@ -130,16 +136,19 @@ async def read_card(agent: Agent) -> AgentCard:
 async def ask(agent: Agent, sent: Sent, progress: Callable[[str], None]) -> AgentAnswer:
     """Send a message and return what comes of it. A cancellation is passed on to the agent.
 
-    Raises ToolArgumentError, A2aUnavailable, A2aCredentialsRefused and AddressRefused where the agent has not read the
-    message; A2aFailed and A2aNeedsInput where the agent has answered so; and for a lost answer UnknownOutcome, or
-    A2aUnavailable if the message may be repeated. Each begins with the agent's name.
+    Raises ToolArgumentError, A2aUnavailable, A2aCredentialsRefused and AddressRefused where the
+    agent has not read the message; A2aFailed and A2aNeedsInput where the agent has answered so; and
+    for a lost answer UnknownOutcome, or A2aUnavailable if the message may be repeated. Each begins
+    with the agent's name.
     """
     try:
         return await _Call(agent, sent, progress).answer()
     except _Lost as lost:
         problem = str(lost)
         if not agent.is_repeatable:
-            raise UnknownOutcome(f"{agent.name}: {problem}; whether it took effect is not known") from None
+            raise UnknownOutcome(
+                f"{agent.name}: {problem}; whether it took effect is not known"
+            ) from None
         if lost.may_help:
             raise A2aUnavailable(f"{agent.name}: {problem}", retryable=True) from None
         raise A2aFailed(f"{agent.name}: {problem}") from None
@@ -190,19 +199,28 @@ class _Call:
                 try:
                     client = ClientFactory(config).create(card)
                 except _UNREADABLE as error:
-                    raise A2aUnavailable(f"{agent.name}: its card cannot be used: {one_line(str(error))}") from None
+                    raise A2aUnavailable(
+                        f"{agent.name}: its card cannot be used: {one_line(str(error))}"
+                    ) from None
                 return client, await self._message(client)
         except TimeoutError:
-            raise A2aUnavailable(f"{agent.name}: no answer within {patience:g} s", retryable=True) from None
+            raise A2aUnavailable(
+                f"{agent.name}: no answer within {patience:g} s", retryable=True
+            ) from None
 
     async def _message(self, client: Client) -> Message:
-        """Return the message. One that continues a task goes to that task if it waits for one, and else refers to it:
-        a task that has ended takes no message.
+        """Return the message. One that continues a task goes to that task if it waits for one, and
+        else refers to it: a task that has ended takes no message.
         """
         sent = self._sent
         if sent.agents_above >= MAX_AGENTS_ABOVE:
-            raise A2aFailed(f"{self._agent.name}: {MAX_AGENTS_ABOVE} agents have asked each other for this already")
-        message = Message(message_id=sent.message_id, role=Role.ROLE_USER, parts=_parts(self._agent, sent))
+            raise A2aFailed(
+                f"{self._agent.name}: {MAX_AGENTS_ABOVE} agents have asked each other for this "
+                "already"
+            )
+        message = Message(
+            message_id=sent.message_id, role=Role.ROLE_USER, parts=_parts(self._agent, sent)
+        )
         # Agents that pass this on, as Sennit does, end a circle of agents that ask each other.
         message.metadata.update({"sennit": {"agents_above": sent.agents_above + 1}})
         if sent.continues:
@@ -275,19 +293,25 @@ class _Call:
         self._progress(f"task {self._shown_id} {state} {said}".rstrip())
 
     async def _look(self, client: Client) -> None:
-        """Look at the task after a pause. An agent that is away meanwhile is asked again. Raises _Lost."""
+        """Look at the task after a pause. An agent that is away meanwhile is
+        asked again. Raises _Lost.
+        """
         await asyncio.sleep(self._pause)
         self._pause = min(self._pause * 1.5, _LAST_LOOK)
         try:
             self._see(await client.get_task(GetTaskRequest(id=self._task.id, history_length=0)))
         except TaskNotFoundError:
-            raise _Lost(f"it does not know its task {printable(self._task.id, 200)} any more") from None
+            raise _Lost(
+                f"it does not know its task {printable(self._task.id, 200)} any more"
+            ) from None
         except HttpError as error:
             if error.cause in ("size", "encoding"):
                 raise _Lost(str(error), may_help=False) from None
             self._progress(f"task {self._shown_id} cannot be looked at now: {error}")
         except (A2AError, ToolError, CommandFailed, *_UNREADABLE) as error:
-            self._progress(f"task {self._shown_id} cannot be looked at now: {one_line(str(error))[:200]}")
+            self._progress(
+                f"task {self._shown_id} cannot be looked at now: {one_line(str(error))[:200]}"
+            )
 
     async def _cancel(self, client: Client) -> None:
         """Tell the agent that nobody waits for the task any more, if it can be told."""
@@ -299,7 +323,9 @@ class _Call:
 
 
 def _parts(agent: Agent, sent: Sent) -> list[Part]:
-    """Return what a message says. Raises ToolArgumentError for what the protocol cannot carry as it is."""
+    """Return what a message says. Raises ToolArgumentError for what the protocol
+    cannot carry as it is.
+    """
     field = "message"
     try:
         parts = [Part(text=sent.text)]
@@ -315,9 +341,13 @@ def _parts(agent: Agent, sent: Sent) -> list[Part]:
 
 
 def _check_numbers(value: Any) -> None:
-    """Raise ValueError for a whole number that would arrive as another one: all numbers of A2A are floats."""
+    """Raise ValueError for a whole number that would arrive as another one: all
+    numbers of A2A are floats.
+    """
     if isinstance(value, int) and abs(value) > _LARGEST_WHOLE:
-        raise ValueError(f"a number above 2^53 may arrive as another one, give it as a text: {value}")
+        raise ValueError(
+            f"a number above 2^53 may arrive as another one, give it as a text: {value}"
+        )
     parts: Iterable[Any] = ()
     if isinstance(value, Mapping):
         parts = value.values()
@@ -328,11 +358,15 @@ def _check_numbers(value: Any) -> None:
 
 
 def _client_of(agent: Agent) -> Any:
-    return pinned_client(agent.declared.url, agent.headers, agent.printed, silence=agent.declared.timeout)
+    return pinned_client(
+        agent.declared.url, agent.headers, agent.printed, silence=agent.declared.timeout
+    )
 
 
 async def _card(agent: Agent, http: Any) -> AgentCard:
-    """Return the card, with those interfaces alone that are where the operator says that the agent is."""
+    """Return the card, with those interfaces alone that are where the operator
+    says that the agent is.
+    """
     try:
         card = await A2ACardResolver(http, agent.declared.url).get_agent_card()
     except (A2AError, HttpError, ToolError, CommandFailed, *_UNREADABLE) as error:
@@ -343,7 +377,8 @@ async def _card(agent: Agent, http: Any) -> AgentCard:
         urls = [printable(each.url, 100) for each in interfaces[:3]]
         named = ", ".join(urls) or "none"
         raise A2aUnavailable(
-            f"{agent.name}: its card names no JSON-RPC interface at the declared host and port (it names {named});"
+            f"{agent.name}: its card names no JSON-RPC interface at the declared host and port "
+            f"(it names {named});"
             " declare the URL that the agent itself answers at"
         )
     del card.supported_interfaces[:]
@@ -352,21 +387,28 @@ async def _card(agent: Agent, http: Any) -> AgentCard:
 
 
 def _unsent(agent: Agent, error: Exception) -> ToolError:
-    """Return the error of a call whose message has not gone out: what was asked before it only reads."""
+    """Return the error of a call whose message has not gone out: what was
+    asked before it only reads.
+    """
     refused = _refused_by_name(agent, error)
     if refused is not None:
         return refused
     if isinstance(error, TaskNotFoundError):
         return A2aFailed(f"{agent.name}: it does not know the task that this call continues")
     if isinstance(error, _REFUSALS):
-        return A2aFailed(f"{agent.name}: it does not show the task that this call continues: {one_line(str(error))}")
+        return A2aFailed(
+            f"{agent.name}: it does not show the task that this call continues: "
+            f"{one_line(str(error))}"
+        )
     wait = error.retry_after if isinstance(error, HttpStatusError) else None
     said = one_line(str(error)) or type(error).__name__
     return A2aUnavailable(f"{agent.name}: {said}", retryable=True, retry_after=wait)
 
 
 def _unanswered(agent: Agent, error: Exception) -> Exception:
-    """Return the error of a call whose message has gone out, and has had no answer that names a task."""
+    """Return the error of a call whose message has gone out, and has had no
+    answer that names a task.
+    """
     known = _certain(agent, error)
     if known is not None:
         return known
@@ -379,12 +421,16 @@ def _unanswered(agent: Agent, error: Exception) -> Exception:
 
 
 def _certain(agent: Agent, error: Exception) -> ToolError | None:
-    """Return the error of a message that the agent has certainly not taken, None if that is not certain."""
+    """Return the error of a message that the agent has certainly not taken, None
+    if that is not certain.
+    """
     refused = _refused_by_name(agent, error)
     if refused is not None:
         return refused
     if isinstance(error, HttpStatusError) and error.status in (425, 429):
-        return A2aUnavailable(f"{agent.name}: {error}", retryable=True, retry_after=error.retry_after)
+        return A2aUnavailable(
+            f"{agent.name}: {error}", retryable=True, retry_after=error.retry_after
+        )
     if isinstance(error, HttpStatusError) and error.status < 500 and error.status != 408:
         return A2aFailed(f"{agent.name}: it refuses the message: {error}")
     if isinstance(error, _REFUSALS):
@@ -393,12 +439,19 @@ def _certain(agent: Agent, error: Exception) -> ToolError | None:
 
 
 def _refused_by_name(agent: Agent, error: Exception) -> ToolError | None:
-    """Return the error of a request whose credentials are refused, or whose address is; None for any other."""
+    """Return the error of a request whose credentials are refused, or whose address
+    is; None for any other.
+    """
     if isinstance(error, CommandFailed):
         return A2aCredentialsRefused(f"{agent.name}: {error}")
     if isinstance(error, HttpStatusError) and error.status in (401, 403):
-        todo = "renew what `headers` names and restart the worker, or declare a `headers_command` that prints them"
-        return A2aCredentialsRefused(f"{agent.name}: it refuses the credentials ({error.status}); {todo}")
+        todo = (
+            "renew what `headers` names and restart the worker, or declare a `headers_command` "
+            "that prints them"
+        )
+        return A2aCredentialsRefused(
+            f"{agent.name}: it refuses the credentials ({error.status}); {todo}"
+        )
     if isinstance(error, ToolError) and not isinstance(error, HttpStatusError):
         return error
     return None

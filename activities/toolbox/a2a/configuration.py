@@ -5,7 +5,12 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from sennit.activities.toolbox.configuration import Resource, Strict, read_declared, without_credentials
+from sennit.activities.toolbox.configuration import (
+    Resource,
+    Strict,
+    read_declared,
+    without_credentials,
+)
 from sennit.activities.toolbox.definition import Effect
 from sennit.activities.toolbox.errors import ToolSetupError
 from sennit.workflows.plan.language.limits import Duration
@@ -18,13 +23,16 @@ ONLY_AGENT = "agent"
 class AgentDeclaration(Strict):
     """One agent, whose card is below `url` at `/.well-known/agent-card.json`.
 
-    What an agent does nobody here knows, so a message is a write unless `effect` says otherwise. `description` tells
-    planners what the agent is for, in the place of its card. In `headers` `$NAME` stands for a variable of the worker;
-    `headers_command` prints more headers, which expire. `timeout` is how long one answer may take, and how long a
-    stream may be silent; `longest` is how long the whole task may take.
+    What an agent does nobody here knows, so a message is a write unless `effect` says otherwise.
+    `description` tells planners what the agent is for, in the place of its card. In `headers`
+    `$NAME` stands for a variable of the worker; `headers_command` prints more headers, which
+    expire. `timeout` is how long one answer may take, and how long a stream may be silent;
+    `longest` is how long the whole task may take.
     """
 
-    url: Annotated[str, Field(pattern=r"^https?://[^/?#]+[^?#]*$"), AfterValidator(without_credentials)]
+    url: Annotated[
+        str, Field(pattern=r"^https?://[^/?#]+[^?#]*$"), AfterValidator(without_credentials)
+    ]
     description: Annotated[str, Field(max_length=2_000)] = ""
     effect: Effect = "write"
     resource: Resource | None = None
@@ -50,7 +58,9 @@ class Declarations(BaseModel):
 
 
 def declared_agents(place: Path | str) -> dict[str, AgentDeclaration]:
-    """Return the agents by the names of their tools. Raises ToolSetupError naming what to correct."""
+    """Return the agents by the names of their tools. Raises ToolSetupError
+    naming what to correct.
+    """
     if isinstance(place, Path):
         return read_declared(place, Declarations).agents
     try:

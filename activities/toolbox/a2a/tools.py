@@ -1,4 +1,6 @@
-"""The tools of the declared agents: one for each, as a message of A2A goes to an agent and not to one of its skills."""
+"""The tools of the declared agents: one for each, as a message of A2A goes to an agent and
+not to one of its skills.
+"""
 
 import asyncio
 import logging
@@ -30,15 +32,23 @@ _ARGUMENTS: Final[JsonSchema] = {
     "properties": {
         "message": {"type": "string", "minLength": 1, "description": "what the agent is asked"},
         "data": {"type": "object", "description": "structured data beside the message"},
-        "continues": {"type": "string", "description": "the `task` of an earlier answer, or of a question"},
+        "continues": {
+            "type": "string",
+            "description": "the `task` of an earlier answer, or of a question",
+        },
         "may_ask": {
             "type": "boolean",
-            "description": "return what the agent asks as an answer that `waits`, which otherwise fails the call",
+            "description": (
+                "return what the agent asks as an answer that `waits`, which otherwise fails the "
+                "call"
+            ),
         },
     },
 }
 _PATIENCE: Final = 15.0
-"""Seconds that a call has beside those of its task: for the card, and to tell the agent of the end."""
+"""Seconds that a call has beside those of its task: for the card, and to
+tell the agent of the end.
+"""
 
 log = logging.getLogger("a2a.agent")
 
@@ -46,8 +56,9 @@ log = logging.getLogger("a2a.agent")
 def a2a_tools(place: Path | str, env: Mapping[str, str]) -> list[Tool]:
     """Return the tool of each agent that a file declares, or of the one agent at a URL.
 
-    An agent that is away has its tool all the same: its card is read again at each call. Waits at most 5 s for the
-    cards, and so cannot be called in an event loop. Raises ToolSetupError naming what to correct.
+    An agent that is away has its tool all the same: its card is read again at each call. Waits
+    at most 5 s for the cards, and so cannot be called in an event loop. Raises ToolSetupError
+    naming what to correct.
     """
     secrets = Secrets(env)
     agents: list[Agent] = []
@@ -72,8 +83,8 @@ async def _descriptions(agents: Sequence[Agent]) -> list[str]:
 
 
 async def _description(agent: Agent) -> str:
-    """Return what planners read of an agent: what the operator says, or its card. Raises ToolSetupError for a URL that
-    must not be asked.
+    """Return what planners read of an agent: what the operator says, or its card. Raises
+    ToolSetupError for a URL that must not be asked.
     """
     if agent.declared.description:
         return agent.declared.description

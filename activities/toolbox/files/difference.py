@@ -15,7 +15,11 @@ def difference(name: str, old: bytes | None, new: str) -> str:
         return f"{name} is this already, {size}\n{new}"
     before = _lines(old)
     after = new.splitlines(keepends=True)
-    if before is None or text_bytes(new) > MAX_DIFFERENCE_BYTES or len(after) > MAX_DIFFERENCE_LINES:
+    if (
+        before is None
+        or text_bytes(new) > MAX_DIFFERENCE_BYTES
+        or len(after) > MAX_DIFFERENCE_LINES
+    ):
         return f"{name}, {len(old):,} bytes, would be replaced by {size}\n{new}"
     diff = unified_diff(before, after, f"{name} (now)", f"{name} (then)")
     lines: list[str] = []

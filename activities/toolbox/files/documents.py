@@ -30,7 +30,9 @@ _SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+")
 
 @dataclass(frozen=True, slots=True)
 class ReadableDocument:
-    """A document as text; headings are Markdown when the document has them. `encoding` is what it was read by."""
+    """A document as text; headings are Markdown when the document has them. `encoding`
+    is what it was read by.
+    """
 
     title: str
     text: str
@@ -60,8 +62,8 @@ def most_bytes(path: str, usual: int) -> int:
 def readable_text(
     path: str, content: bytes, *, whole: bool = True, of_pdf: Callable[[bytes], str] = pdf_text
 ) -> ReadableDocument:
-    """Return title and text of the document at `path`. `whole` says whether `content` is all of it, `of_pdf` how the
-    text of a PDF is found. Raises DocumentUnreadable for what is no text.
+    """Return title and text of the document at `path`. `whole` says whether `content` is all of it,
+    `of_pdf` how the text of a PDF is found. Raises DocumentUnreadable for what is no text.
     """
     suffix = PurePosixPath(path).suffix.lower()
     try:
@@ -84,8 +86,8 @@ def readable_text(
 
 
 def passages(path: str, document: ReadableDocument, *, whole: bool = True) -> list[Passage]:
-    """Divide the document at `path` into passages of at most 700 characters; its title stands for an empty one. Each
-    row of a table is a passage of its own, with the names of its columns.
+    """Divide the document at `path` into passages of at most 700 characters; its title stands for
+    an empty one. Each row of a table is a passage of its own, with the names of its columns.
 
     Raises DocumentUnreadable for a table that cannot be divided into rows.
     """

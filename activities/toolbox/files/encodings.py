@@ -11,7 +11,9 @@ _MARKS: Final = (  # UTF-32 first: its mark begins with that of UTF-16
     (codecs.BOM_UTF16_BE, "utf-16"),
     (codecs.BOM_UTF8, "utf-8-sig"),
 )
-_DECLARED: Final = re.compile(r"<meta[^>]{0,200}?charset\s*+=\s*+[\"']?\s*+([A-Za-z0-9_.:-]{1,40})", re.IGNORECASE)
+_DECLARED: Final = re.compile(
+    r"<meta[^>]{0,200}?charset\s*+=\s*+[\"']?\s*+([A-Za-z0-9_.:-]{1,40})", re.IGNORECASE
+)
 _TEXT_CODEC: Final = re.compile(
     r"(utf-?(8|16|32)|iso(8859|2022)|cp|koi8|mac|gb|big5|shift_jis|euc|latin|ascii|tis)[a-z0-9_-]*"
 )
@@ -25,9 +27,9 @@ class NotText(Exception):
 def decoded(content: bytes, *, whole: bool = True, html: bool = False) -> tuple[str, str]:
     """Return the text, and the name of the encoding that it was read by. Raises NotText.
 
-    A byte order mark decides, else UTF-8 if the bytes are that, else what an HTML file declares. Any other text without
-    zero bytes is read as Windows-1252, in which most Latin-1 reads the same; whoever calls this has to say so. Of a
-    file that is not `whole` the last character may be cut.
+    A byte order mark decides, else UTF-8 if the bytes are that, else what an HTML file declares.
+    Any other text without zero bytes is read as Windows-1252, in which most Latin-1 reads the same;
+    whoever calls this has to say so. Of a file that is not `whole` the last character may be cut.
     """
     for mark, name in _MARKS:
         if content.startswith(mark):
@@ -55,7 +57,9 @@ def _strict(content: bytes, name: str, whole: bool) -> str | None:
 
 
 def codec_of(declared: str) -> str:
-    """Return the codec of an encoding that a document declares; empty for one that is unknown, or of no text."""
+    """Return the codec of an encoding that a document declares; empty for one that is
+    unknown, or of no text.
+    """
     try:
         name = codecs.lookup(declared).name
     except LookupError:

@@ -18,7 +18,10 @@ class ListFilesArguments(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     glob: Annotated[
-        str, Field(min_length=1, max_length=200, description="Pattern such as **/*.md; ** spans folders")
+        str,
+        Field(
+            min_length=1, max_length=200, description="Pattern such as **/*.md; ** spans folders"
+        ),
     ] = "**/*"
     max_items: Annotated[int, Field(ge=1, le=2000)] = 200
 
@@ -46,7 +49,9 @@ def list_files(args: ListFilesArguments, context: ToolContext) -> FileList:
     """
     pattern = re.sub(r"(\*\*/)+", "**/", args.glob.removeprefix("./")).split("/")
     if pattern[0] == "" or ".." in pattern:
-        raise PathRefused(f"glob {args.glob!r} leads out of the documents; patterns are relative and without '..'")
+        raise PathRefused(
+            f"glob {args.glob!r} leads out of the documents; patterns are relative and without '..'"
+        )
     root = documents_root(context.docs)
     matching = [file for file in scan(root) if _matches(file.path.split("/"), pattern)]
     items: list[ListedFile] = []
@@ -56,7 +61,9 @@ def list_files(args: ListFilesArguments, context: ToolContext) -> FileList:
 
 
 def _matches(parts: list[str], pattern: list[str]) -> bool:
-    """Match part by part; `reached[n]` says whether the parts so far match the first n of the pattern."""
+    """Match part by part; `reached[n]` says whether the parts so far match the
+    first n of the pattern.
+    """
     # A path without parts fits an empty pattern, and `**`, which may span no folder.
     reached = [True, pattern[0] == "**"] + [False] * (len(pattern) - 1)
     for part in parts:

@@ -5,20 +5,26 @@ from html.parser import HTMLParser
 from typing import Final
 
 _BLOCK_TAGS: Final = (
-    "address article aside blockquote body br caption center dd details div dl dt figcaption figure footer form "
-    "h1 h2 h3 h4 h5 h6 head header hr html legend li main nav ol option p pre section summary table tbody tfoot "
+    "address article aside blockquote body br caption center dd details div dl dt figcaption "
+    "figure footer form "
+    "h1 h2 h3 h4 h5 h6 head header hr html legend li main nav ol option p pre section summary "
+    "table tbody tfoot "
     "thead title tr ul"
 )
 _BLOCKS: Final = frozenset(_BLOCK_TAGS.split())
 _CELLS: Final = frozenset({"td", "th"})
 _HEADINGS: Final = {f"h{level}": "#" * level + " " for level in range(1, 7)}
-_UNREAD: Final = frozenset({"script", "style", "template", "noscript", "svg", "iframe", "textarea", "select"})
+_UNREAD: Final = frozenset(
+    {"script", "style", "template", "noscript", "svg", "iframe", "textarea", "select"}
+)
 _UNREAD_START: Final = re.compile(r"<(?:!--|[!?]|(script|style)(?=[\s/>]))", re.IGNORECASE)
 _UNREAD_END: Final = {name: re.compile(f"</{name}", re.IGNORECASE) for name in ("script", "style")}
 
 
 def html_to_text(html: str) -> tuple[str, str]:
-    """Return title and text: a blank line between blocks, `#` before headings, scripts and styles dropped."""
+    """Return title and text: a blank line between blocks, `#` before headings,
+    scripts and styles dropped.
+    """
     page = _Page()
     # close() is quadratic on hostile pages; a last tag makes feed() hand over all text instead.
     page.feed(_without_unread(html) + "\n<br>")
@@ -26,7 +32,9 @@ def html_to_text(html: str) -> tuple[str, str]:
 
 
 def _without_unread(html: str) -> str:
-    """Cut comments, declarations, scripts and styles: the constructs on which html.parser is slow or raises."""
+    """Cut comments, declarations, scripts and styles: the constructs on which
+    html.parser is slow or raises.
+    """
     kept: list[str] = []
     position = 0
     while found := _UNREAD_START.search(html, position):

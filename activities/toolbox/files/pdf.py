@@ -13,14 +13,20 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-from sennit.activities.limits import MAX_KEPT_PDF_TEXTS_BYTES, MAX_PDF_BYTES, MAX_PDF_CHARACTERS, MAX_PDF_PAGES
+from sennit.activities.limits import (
+    MAX_KEPT_PDF_TEXTS_BYTES,
+    MAX_PDF_BYTES,
+    MAX_PDF_CHARACTERS,
+    MAX_PDF_PAGES,
+)
 from sennit.activities.toolbox.files.encodings import NotText
 
 _BEGINNING: Final = b"%PDF-"
 _SECONDS: Final = 15.0
 _UNUSED_SECONDS: Final = 30 * 86_400
 
-logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # of a broken file it says more than anybody reads
+# Of a broken file it says more than anybody reads.
+logging.getLogger("pypdf").setLevel(logging.CRITICAL)
 
 
 def is_pdf(content: bytes) -> bool:
@@ -33,8 +39,9 @@ def can_read_pdf() -> bool:
 
 
 class PdfTexts:
-    """Texts of PDFs, kept in a folder: to read one takes seconds, and an index is built again at each change of any
-    document. A text that is not used for 30 days goes, and so do those used longest ago if all take too much.
+    """Texts of PDFs, kept in a folder: to read one takes seconds, and an index is built again at
+    each change of any document. A text that is not used for 30 days goes, and so do those used
+    longest ago if all take too much.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -62,8 +69,8 @@ class PdfTexts:
 
 
 def remove_unused(paths: Iterable[Path], max_bytes: int, seconds: float = math.inf) -> None:
-    """Remove files that were not used for so many seconds, and of the others those used longest ago that are over a
-    bound in bytes. The one used last stays. Several processes may do it at once.
+    """Remove files that were not used for so many seconds, and of the others those used longest ago
+    that are over a bound in bytes. The one used last stays. Several processes may do it at once.
     """
     aged = list[tuple[float, int, Path]]()
     for path in paths:
@@ -87,7 +94,9 @@ def _found(content: bytes) -> dict[str, str]:
 
 
 def pdf_text(content: bytes) -> str:
-    """Return the text of all pages, with an empty line between them. Raises NotText saying why there is none."""
+    """Return the text of all pages, with an empty line between them. Raises NotText
+    saying why there is none.
+    """
     if not can_read_pdf():
         raise NotText("is a PDF; to read it, install sennit[pdf] where the workers run")
     if len(content) > MAX_PDF_BYTES:
@@ -106,7 +115,15 @@ def pdf_text(content: bytes) -> str:
             pages.append(page.extract_text().strip())
             if time.monotonic() > deadline or sum(map(len, pages)) > MAX_PDF_CHARACTERS:
                 raise NotText("is a PDF that takes too long to read")
-    except (PyPdfError, ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError) as error:
+    except (
+        PyPdfError,
+        ValueError,
+        TypeError,
+        LookupError,
+        AttributeError,
+        ArithmeticError,
+        RecursionError,
+    ) as error:
         raise NotText(f"is a PDF that cannot be read: {type(error).__name__}") from None
     written = [page for page in pages if page]
     text = "\n\n".join(written)

@@ -18,13 +18,20 @@ class ReadArguments(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     path: Annotated[
-        str, Field(min_length=1, max_length=MAX_DOCUMENT_PATH_CHARACTERS, description="As search or list_files gave it")
+        str,
+        Field(
+            min_length=1,
+            max_length=MAX_DOCUMENT_PATH_CHARACTERS,
+            description="As search or list_files gave it",
+        ),
     ]
     max_chars: Annotated[int, Field(ge=1, le=200_000)] = 20_000
 
 
 class DocumentText(BaseModel):
-    """The text of a document; `truncated` when there is more of it. `encoding` is what it was read by, or `pdf`."""
+    """The text of a document; `truncated` when there is more of it. `encoding` is what it
+    was read by, or `pdf`.
+    """
 
     path: str
     title: str
@@ -37,7 +44,8 @@ class DocumentText(BaseModel):
 def read(args: ReadArguments, context: ToolContext) -> DocumentText:
     """Read the text of one document of the documents folder.
 
-    HTML and PDF are turned into plain text. Only text below the folder is read: no hidden file, no link that leads out.
+    HTML and PDF are turned into plain text. Only text below the folder is read: no hidden file,
+    no link that leads out.
     """
     most = most_bytes(args.path, MAX_FILE_BYTES)
     with open_inside(documents_root(context.docs), args.path) as file:
@@ -45,7 +53,10 @@ def read(args: ReadArguments, context: ToolContext) -> DocumentText:
     whole = len(content) <= most
     document = readable_text(args.path, content if whole else content[:most], whole=whole)
     if document.is_taken_for:
-        context.warn(f"{args.path} is not UTF-8 and does not say what it is: it was read as {document.encoding}")
+        context.warn(
+            f"{args.path} is not UTF-8 and does not say what it is: it was read as "
+            f"{document.encoding}"
+        )
     return DocumentText(
         path=PurePosixPath(args.path).as_posix(),
         title=document.title,

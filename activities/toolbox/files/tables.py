@@ -18,12 +18,13 @@ def is_table(path: str) -> bool:
 
 
 def table_rows(path: str, text: str, *, whole: bool = True) -> Iterator[str]:
-    """Yield each row below the header as `column: value; column: value`, without its empty cells; of a table that has
-    no rows the names of its columns.
+    """Yield each row below the header as `column: value; column: value`, without its empty cells;
+    of a table that has no rows the names of its columns.
 
-    A TSV file is divided by tabs. A CSV file is divided by whichever of comma, semicolon and tab divides its header
-    into the most columns, the comma before the others. The last row of a file that is not `whole` may be cut, and is
-    left out. Raises NotText for a file in which a quotation mark does not end.
+    A TSV file is divided by tabs. A CSV file is divided by whichever of comma, semicolon and tab
+    divides its header into the most columns, the comma before the others. The last row of a file
+    that is not `whole` may be cut, and is left out. Raises NotText for a file in which a
+    quotation mark does not end.
     """
     delimiter = "\t"
     if not path.lower().endswith(".tsv"):
@@ -50,7 +51,9 @@ def table_rows(path: str, text: str, *, whole: bool = True) -> Iterator[str]:
 
 
 def _row_text(header: list[str], cells: list[str]) -> str:
-    """Return the cells of a row with their columns; a cell beyond the header is named by its place."""
+    """Return the cells of a row with their columns; a cell beyond the header
+    is named by its place.
+    """
     parts: list[str] = []
     for place, cell in enumerate(cells):
         value = " ".join(cell.split())

@@ -11,7 +11,11 @@ from typing import Annotated, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from sennit.activities.limits import MAX_COMPARED_BYTES, MAX_DOCUMENT_PATH_CHARACTERS, MAX_WRITTEN_CHARACTERS
+from sennit.activities.limits import (
+    MAX_COMPARED_BYTES,
+    MAX_DOCUMENT_PATH_CHARACTERS,
+    MAX_WRITTEN_CHARACTERS,
+)
 from sennit.activities.toolbox.definition import Preview, Tool
 from sennit.activities.toolbox.errors import PathRefused, ToolError, ToolSetupError
 from sennit.activities.toolbox.files.difference import difference
@@ -28,10 +32,17 @@ class WriteArguments(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     path: Annotated[
-        str, Field(min_length=1, max_length=MAX_DOCUMENT_PATH_CHARACTERS, description="Relative to the folder")
+        str,
+        Field(
+            min_length=1,
+            max_length=MAX_DOCUMENT_PATH_CHARACTERS,
+            description="Relative to the folder",
+        ),
     ]
     text: Annotated[str, Field(max_length=MAX_WRITTEN_CHARACTERS)]
-    mode: Annotated[Literal["replace", "create"], Field(description="create: fail if it exists")] = "replace"
+    mode: Annotated[
+        Literal["replace", "create"], Field(description="create: fail if it exists")
+    ] = "replace"
 
 
 class WrittenFile(BaseModel):
@@ -44,7 +55,9 @@ class WrittenFile(BaseModel):
 
 
 def write_tools(root: Path) -> list[Tool]:
-    """Return the tool that writes to that folder. Raises ToolSetupError when this worker may not."""
+    """Return the tool that writes to that folder. Raises ToolSetupError
+    when this worker may not.
+    """
     folder = root.resolve()
     if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
         raise ToolSetupError(f"{str(root)!r} is not a folder that this worker may write to")
@@ -52,9 +65,18 @@ def write_tools(root: Path) -> list[Tool]:
 
     resource, preview = f"file:{folder}/{{path}}", partial(_preview, folder)
 
-    @tool(effect="write", timeout="20s", idempotent=True, resource=resource, preview=preview, registry=registry)
+    @tool(
+        effect="write",
+        timeout="20s",
+        idempotent=True,
+        resource=resource,
+        preview=preview,
+        registry=registry,
+    )
     def write(args: WriteArguments) -> WrittenFile:
-        """Write a whole text file, creating its folders. Readers see the old file or the new one, never a part."""
+        """Write a whole text file, creating its folders. Readers see the old file or the
+        new one, never a part.
+        """
         return _write(folder, args)
 
     return list(registry)
@@ -80,13 +102,16 @@ def _preview(root: Path, args: WriteArguments) -> Preview:
 
 
 def _parts(path: str) -> tuple[str, ...]:
-    if not path.isprintable():  # a line break or a change of direction would show a person another name
+    # A line break or a change of direction would show a person another name.
+    if not path.isprintable():
         raise PathRefused(f"{path[:80]!r} has characters that cannot be printed")
     return inner_parts(path)
 
 
 def _refused(args: WriteArguments, error: OSError) -> ToolError:
-    lasting = isinstance(error, FileExistsError | NotADirectoryError | IsADirectoryError | PermissionError)
+    lasting = isinstance(
+        error, FileExistsError | NotADirectoryError | IsADirectoryError | PermissionError
+    )
     return ToolError(f"{args.path!r} cannot be written: {error.strerror}", retryable=not lasting)
 
 
@@ -134,7 +159,9 @@ def _replace(folder: int, name: str, body: bytes) -> None:
     """Write a temporary file and rename it."""
     temporary = f".{secrets.token_hex(8)}"
     try:
-        with open(temporary, "wb", opener=lambda path, _: os.open(path, _CREATE, 0o644, dir_fd=folder)) as file:
+        with open(
+            temporary, "wb", opener=lambda path, _: os.open(path, _CREATE, 0o644, dir_fd=folder)
+        ) as file:
             file.write(body)
             file.flush()
             os.fsync(file.fileno())

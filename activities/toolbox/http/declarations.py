@@ -1,4 +1,6 @@
-"""The file named by SENNIT_HTTP_TOOLS: endpoints, and documents of OpenAPI that describe more of them."""
+"""The file named by SENNIT_HTTP_TOOLS: endpoints, and documents of OpenAPI that
+describe more of them.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,10 +20,11 @@ class Declarations(Strict):
 
 
 def http_tools(path: Path, env: Mapping[str, str]) -> tuple[list[Tool], dict[str, str]]:
-    """Return the tools that the file at `path` declares, and by name why operations of a document are none.
+    """Return the tools that the file at `path` declares, and by name why operations
+    of a document are none.
 
-    Reads documents from where they are, and so cannot be called in an event loop. Raises ToolSetupError naming what to
-    correct.
+    Reads documents from where they are, and so cannot be called in an event loop. Raises
+    ToolSetupError naming what to correct.
     """
     declared = read_declared(path, Declarations)
     secrets = Secrets(env)
@@ -34,6 +37,8 @@ def http_tools(path: Path, env: Mapping[str, str]) -> tuple[list[Tool], dict[str
     names: set[str] = set()
     for tool in tools:
         if tool.name in names:
-            raise ToolSetupError(f"{path}: two tools are called {tool.name}; give one another `name`")
+            raise ToolSetupError(
+                f"{path}: two tools are called {tool.name}; give one another `name`"
+            )
         names.add(tool.name)
     return tools, left_out

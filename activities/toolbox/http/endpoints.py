@@ -31,12 +31,13 @@ _IN_URL: Final = ("GET", "HEAD", "DELETE")
 
 
 class Endpoint(Strict):
-    """One endpoint. `{name}` in path or query of `url` stands for an argument; the other arguments go into the query,
-    or for POST, PUT and PATCH into a JSON body. Those in `query` go into the query with any method, and the one called
-    `body` is the whole body.
+    """One endpoint. `{name}` in path or query of `url` stands for an argument; the other arguments
+    go into the query, or for POST, PUT and PATCH into a JSON body. Those in `query` go into the
+    query with any method, and the one called `body` is the whole body.
 
-    In `headers` `$NAME` stands for a variable of the worker. `idempotency_header` names the header in which the server
-    takes an idempotency key; with it, a write may be tried again. `resource` says what no other node may use meanwhile.
+    In `headers` `$NAME` stands for a variable of the worker. `idempotency_header` names the header
+    in which the server takes an idempotency key; with it, a write may be tried again. `resource`
+    says what no other node may use meanwhile.
     """
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,63}$")]
@@ -81,7 +82,9 @@ class Endpoint(Strict):
 
 
 class HttpAnswer(BaseModel):
-    """The answer: `data` is JSON where the server sends JSON, else text. `location` is where a redirect points to."""
+    """The answer: `data` is JSON where the server sends JSON, else text. `location` is
+    where a redirect points to.
+    """
 
     status: int
     content_type: str
@@ -91,7 +94,9 @@ class HttpAnswer(BaseModel):
 
 
 def endpoint_tool(endpoint: Endpoint, secrets: Secrets, where: str) -> Tool:
-    """Return the tool that calls an endpoint, declared at `where`. Raises ToolSetupError naming what to correct."""
+    """Return the tool that calls an endpoint, declared at `where`. Raises ToolSetupError
+    naming what to correct.
+    """
     headers = declared_headers(secrets, endpoint.headers, f"{where}.headers")
 
     async def call(arguments: dict[str, Any], context: ToolContext) -> HttpAnswer:
@@ -123,7 +128,9 @@ def endpoint_tool(endpoint: Endpoint, secrets: Secrets, where: str) -> Tool:
 
 
 def _filled(endpoint: Endpoint, arguments: dict[str, Any]) -> tuple[str, bytes | None]:
-    """Return the URL and the body. An argument cannot leave its place in the path: it is quoted, and `..` refused."""
+    """Return the URL and the body. An argument cannot leave its place in the path: it is
+    quoted, and `..` refused.
+    """
     in_path = set(_SLOT.findall(endpoint.url))
 
     def value(found: re.Match[str]) -> str:
@@ -135,7 +142,8 @@ def _filled(endpoint: Endpoint, arguments: dict[str, Any]) -> tuple[str, bytes |
 
     url = _SLOT.sub(value, endpoint.url)
 
-    # What is not in the path is in the query, or in the body; a list stands in the query once for each value.
+    # What is not in the path is in the query, or in the body; a list stands in the
+    # query once for each value.
     rest = {name: argument for name, argument in arguments.items() if name not in in_path}
     in_query: list[tuple[str, str]] = []
     in_body: dict[str, Any] = {}
@@ -171,17 +179,22 @@ def _failure(endpoint: Endpoint, error: Exception) -> ToolError:
     reason = f"no answer within {endpoint.timeout:g} s" if late else str(error)
     message = f"{endpoint.name}: {reason}"
     status = error.status if isinstance(error, HttpStatusError) else 0
-    unread = isinstance(error, ContentRefused)  # the server did what it was asked; only its answer cannot be read
+    # The server did what it was asked; only its answer cannot be read.
+    unread = isinstance(error, ContentRefused)
     cut_off = isinstance(error, FetchFailed) and error.sent
     failed = status >= 500 or status == 408
     unknown = late or unread or cut_off or failed
     if unknown and not endpoint.safe:
         return UnknownOutcome(f"{message}; whether it took effect is not known")
     if isinstance(error, HttpStatusError):
-        return HttpStatusError(message, status=status, retryable=error.retryable, retry_after=error.retry_after)
+        return HttpStatusError(
+            message, status=status, retryable=error.retryable, retry_after=error.retry_after
+        )
     if unread:
         return ContentRefused(message)
-    return FetchFailed(message, retryable=late or (isinstance(error, FetchFailed) and error.retryable))
+    return FetchFailed(
+        message, retryable=late or (isinstance(error, FetchFailed) and error.retryable)
+    )
 
 
 def _answer(answer: Download) -> HttpAnswer:

@@ -14,7 +14,8 @@ from sennit.activities.toolbox.files.markup import html_to_text
 from sennit.activities.toolbox.registry import tool
 
 _TEXT_TYPE: Final = re.compile(
-    r"text/.+|application/(?:.+\+)?(?:json|xml|yaml|x-yaml|javascript|x-ndjson|ld\+json|toml)|image/svg\+xml"
+    r"text/.+|application/(?:.+\+)?(?:json|xml|yaml|x-yaml|javascript|x-ndjson|ld\+json|toml)"
+    r"|image/svg\+xml"
 )
 _HTML_TYPES: Final = frozenset({"text/html", "application/xhtml+xml"})
 _CHARSET: Final = re.compile(r"charset\s*=\s*[\"']?([A-Za-z0-9_.:-]{1,40})", re.IGNORECASE)
@@ -25,9 +26,15 @@ class HttpGetArguments(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    url: Annotated[str, Field(min_length=1, max_length=MAX_URL_CHARACTERS, description="http or https, public")]
-    max_bytes: Annotated[int, Field(ge=1, le=4_000_000, description="Of the decoded body")] = 1_000_000
-    timeout_s: Annotated[float, Field(ge=0.1, le=60, allow_inf_nan=False, description="For everything")] = 20
+    url: Annotated[
+        str, Field(min_length=1, max_length=MAX_URL_CHARACTERS, description="http or https, public")
+    ]
+    max_bytes: Annotated[int, Field(ge=1, le=4_000_000, description="Of the decoded body")] = (
+        1_000_000
+    )
+    timeout_s: Annotated[
+        float, Field(ge=0.1, le=60, allow_inf_nan=False, description="For everything")
+    ] = 20
 
 
 class WebPage(BaseModel):
@@ -51,7 +58,9 @@ async def http_get(args: HttpGetArguments) -> WebPage:
         async with asyncio.timeout(args.timeout_s):
             answer = await download(args.url, args.max_bytes)
     except TimeoutError:
-        raise FetchFailed(f"no complete answer within {args.timeout_s:g} s", retryable=True) from None
+        raise FetchFailed(
+            f"no complete answer within {args.timeout_s:g} s", retryable=True
+        ) from None
     return await asyncio.to_thread(_page, answer)
 
 
@@ -81,7 +90,9 @@ def _page(answer: Download) -> WebPage:
 
 
 def _decode(answer: Download, kind: str) -> str:
-    """Return the text by the encoding that the server names, else as that of a file; never fails."""
+    """Return the text by the encoding that the server names, else as that
+    of a file; never fails.
+    """
     named = _CHARSET.search(answer.content_type)
     codec = ""
     if named:

@@ -1,4 +1,6 @@
-"""Endpoints from a document of OpenAPI 3, in JSON: an operation is a tool called `name_operation`."""
+"""Endpoints from a document of OpenAPI 3, in JSON: an operation is a tool
+called `name_operation`.
+"""
 
 import asyncio
 import json
@@ -15,8 +17,18 @@ from pydantic import AfterValidator, Field, ValidationError
 
 from sennit.activities.http.client import Request
 from sennit.activities.http.download import exchange
-from sennit.activities.limits import MAX_MESSAGE_CHARACTERS, MAX_OPENAPI_BYTES, MAX_OPENAPI_OPERATIONS
-from sennit.activities.toolbox.configuration import Resource, Strict, flaw_of, is_deep, without_credentials
+from sennit.activities.limits import (
+    MAX_MESSAGE_CHARACTERS,
+    MAX_OPENAPI_BYTES,
+    MAX_OPENAPI_OPERATIONS,
+)
+from sennit.activities.toolbox.configuration import (
+    Resource,
+    Strict,
+    flaw_of,
+    is_deep,
+    without_credentials,
+)
 from sennit.activities.toolbox.definition import NAME, Effect
 from sennit.activities.toolbox.errors import ToolError, ToolSetupError
 from sennit.activities.toolbox.http.endpoints import Endpoint
@@ -39,11 +51,13 @@ _IGNORED_HEADERS: Final = ("accept", "content-type", "authorization")
 
 
 class Source(Strict):
-    """A document, by URL or by its path beside the file that declares it, and which of its operations are tools.
+    """A document, by URL or by its path beside the file that declares it, and which of
+    its operations are tools.
 
-    `operations` are patterns of an operation's id, or of its method and path such as `GET /tickets/*`. GET and HEAD
-    read, anything else writes, unless `effects` says otherwise. `url` is where the server is, if the document is not to
-    say it. The other fields are those of every endpoint.
+    `operations` are patterns of an operation's id, or of its method and path such as `GET
+    /tickets/*`. GET and HEAD read, anything else writes, unless `effects` says otherwise.
+    `url` is where the server is, if the document is not to say it. The other fields are
+    those of every endpoint.
     """
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,31}$")]
@@ -51,7 +65,12 @@ class Source(Strict):
     operations: tuple[str, ...] = ("*",)
     effects: dict[str, Effect] = Field(default_factory=dict)
     url: (
-        Annotated[str, Field(pattern=r"^https?://[^/?#{}]+(/[^?#{}]*)?$"), AfterValidator(without_credentials)] | None
+        Annotated[
+            str,
+            Field(pattern=r"^https?://[^/?#{}]+(/[^?#{}]*)?$"),
+            AfterValidator(without_credentials),
+        ]
+        | None
     ) = None
     headers: dict[str, str] = Field(default_factory=dict)
     timeout: Duration = 30.0
@@ -65,7 +84,8 @@ class _Unfit(Exception):
 
 
 def read_source(source: Source, folder: Path) -> tuple[list[Endpoint], dict[str, str]]:
-    """Return an endpoint for each chosen operation, and by the tool's name why others cannot be one.
+    """Return an endpoint for each chosen operation, and by the tool's name
+    why others cannot be one.
 
     Raises ToolSetupError naming the document, or the pattern that fits no operation.
     """
@@ -73,13 +93,15 @@ def read_source(source: Source, folder: Path) -> tuple[list[Endpoint], dict[str,
     operations = list(document.operations())
     chosen = [operation for operation in operations if any(map(operation.fits, source.operations))]
 
-    # A pattern that fits nothing is a mistake; those of effects and resources are about the chosen operations.
+    # A pattern that fits nothing is a mistake; those of effects and resources are about
+    # the chosen operations.
     _check_patterns(source, "operations", source.operations, operations)
     _check_patterns(source, "effects", source.effects, chosen)
     _check_patterns(source, "resources", source.resources, chosen)
     if len(chosen) > MAX_OPENAPI_OPERATIONS:
         raise ToolSetupError(
-            f"openapi.{source.name}: {len(chosen)} operations are too many tools; choose some under `operations`"
+            f"openapi.{source.name}: {len(chosen)} operations are too many tools; choose some "
+            "under `operations`"
         )
 
     names = Counter(operation.name for operation in chosen)
@@ -95,20 +117,29 @@ def read_source(source: Source, folder: Path) -> tuple[list[Endpoint], dict[str,
     return endpoints, left_out
 
 
-def _check_patterns(source: Source, where: str, patterns: Iterable[str], known: "Sequence[_Operation]") -> None:
+def _check_patterns(
+    source: Source, where: str, patterns: Iterable[str], known: "Sequence[_Operation]"
+) -> None:
     """Raise ToolSetupError for a pattern that fits none of the known operations."""
     for pattern in patterns:
         if not any(operation.fits(pattern) for operation in known):
             keys = [operation.key for operation in known]
             near = nearest_or_known(pattern, keys)
-            raise ToolSetupError(f"openapi.{source.name}.{where}: no operation fits {pattern!r}{near}")
+            raise ToolSetupError(
+                f"openapi.{source.name}.{where}: no operation fits {pattern!r}{near}"
+            )
 
 
 class _Operation:
     """An operation as the document has it: `key` is its id, or its method and path."""
 
     def __init__(
-        self, source: str, method: str, path: str, item: Mapping[str, Any], definition: Mapping[str, Any]
+        self,
+        source: str,
+        method: str,
+        path: str,
+        item: Mapping[str, Any],
+        definition: Mapping[str, Any],
     ) -> None:
         self.method = method
         self.path = path
@@ -138,8 +169,8 @@ class _Operation:
 
 @dataclass(frozen=True, slots=True)
 class _Definition:
-    """A schema that operations share, as plans have it; the names of those that it refers to; and why no tool can have
-    it, if that is so.
+    """A schema that operations share, as plans have it; the names of those that it refers to; and
+    why no tool can have it, if that is so.
     """
 
     schema: Any
@@ -165,7 +196,10 @@ class _Document:
             async with asyncio.timeout(_SECONDS):
                 answer = await exchange(Request("GET", self._source.document), MAX_OPENAPI_BYTES)
             if answer.status != 200:
-                raise _wrong(self._source, f"the server answers {answer.status}, {answer.location or 'without it'}")
+                raise _wrong(
+                    self._source,
+                    f"the server answers {answer.status}, {answer.location or 'without it'}",
+                )
             if answer.truncated:
                 return b""
             return answer.body
@@ -185,7 +219,9 @@ class _Document:
                     yield _Operation(self._source.name, method, path, found, definition)
 
     def endpoint(self, operation: _Operation) -> Endpoint:
-        """Return the endpoint of an operation; raises _Unfit, and ToolSetupError if nobody says where the server is."""
+        """Return the endpoint of an operation; raises _Unfit, and ToolSetupError if nobody
+        says where the server is.
+        """
         source, method = self._source, operation.method
         if not NAME.match(operation.name):
             raise _Unfit("that cannot be a tool's name, which has at most 64 letters, digits and _")
@@ -223,10 +259,15 @@ class _Document:
             endpoint = Endpoint.model_validate(fields)
         except ValidationError as error:
             raise _Unfit(": ".join(filter(None, first_error(error)))) from None
-        return endpoint.model_copy(update={"arguments": arguments})  # shared schemas are checked already, once
+        # Shared schemas are checked already, once.
+        return endpoint.model_copy(update={"arguments": arguments})
 
-    def _parameters(self, operation: _Operation) -> tuple[dict[str, Any], list[str], list[str], str]:
-        """Return the schemas of the arguments, which are required, which are in the query, and the path with them."""
+    def _parameters(
+        self, operation: _Operation
+    ) -> tuple[dict[str, Any], list[str], list[str], str]:
+        """Return the schemas of the arguments, which are required, which are in the query,
+        and the path with them.
+        """
         # A parameter of the operation takes the place of one that all operations of this path have.
         parameters: dict[tuple[str, str], Any] = {}
         of_path = _list(operation.item.get("parameters"))
@@ -275,7 +316,8 @@ class _Document:
             return f"it needs the parameter {name!r}, of which no value is valid"
         schema = _object(declared)
         kind = schema.get("type")
-        if kind == "array":  # the values of a list stand one by one, as they do in a query unless it says otherwise
+        # The values of a list stand one by one, as they do in a query unless it says otherwise.
+        if kind == "array":
             is_usual = is_usual and parameter.get("explode", location == "query") is True
         if not is_usual or kind == "object":
             return f"it needs the parameter {name!r} in a form that is not supported"
@@ -288,15 +330,24 @@ class _Document:
         sent = [header.lower() for header in self._source.headers]
         return name.lower() in (*_IGNORED_HEADERS, *sent)
 
-    def _add_body(self, operation: _Operation, properties: dict[str, Any], required: list[str]) -> str:
-        """Add the argument for the body, if there is one; return its type if that is JSON under another name."""
+    def _add_body(
+        self, operation: _Operation, properties: dict[str, Any], required: list[str]
+    ) -> str:
+        """Add the argument for the body, if there is one; return its type if that is
+        JSON under another name.
+        """
         body = _object(self._resolved(operation.definition.get("requestBody", {})))
         content = _object(body.get("content"))
         kinds = {written.partition(";")[0].strip().lower(): written for written in content}
-        json_kinds = [kind for kind in kinds if kind == "application/json" or kind.endswith("+json")]
+        json_kinds = [
+            kind for kind in kinds if kind == "application/json" or kind.endswith("+json")
+        ]
         if not json_kinds or operation.method in _BODILESS:
             if body.get("required"):
-                raise _Unfit(f"it needs a body of the type {', '.join(kinds) or 'unknown'}; only JSON can be sent")
+                raise _Unfit(
+                    f"it needs a body of the type {', '.join(kinds) or 'unknown'}; only JSON can "
+                    "be sent"
+                )
             return ""
         if BODY in properties:
             raise _Unfit("one of its parameters is called `body`, as its body is")
@@ -310,15 +361,17 @@ class _Document:
         return kind
 
     def _schema(self, schema: Any) -> Any:
-        """Return a schema of the document as plans have them, without what is only in answers. The keywords that no
-        check knows are left to the server.
+        """Return a schema of the document as plans have them, without what is only in answers. The
+        keywords that no check knows are left to the server.
         """
         if not isinstance(schema, dict):
             return schema if isinstance(schema, bool) else {}
         reference = schema.get("$ref")
         if isinstance(reference, str):
             if not reference.startswith(_SCHEMAS):
-                raise _Unfit(f"it refers to {reference!r}, which is not among the document's own schemas")
+                raise _Unfit(
+                    f"it refers to {reference!r}, which is not among the document's own schemas"
+                )
             return {"$ref": "#/$defs/" + reference.removeprefix(_SCHEMAS)}
 
         kept: dict[str, Any] = {}
@@ -372,7 +425,9 @@ class _Document:
         return {**arguments, "$defs": dict(sorted(found.items()))}
 
     def _definition(self, name: str, schema: Any) -> _Definition:
-        """Return a shared schema, which is converted and checked once, however many operations refer to it."""
+        """Return a shared schema, which is converted and checked once, however many
+        operations refer to it.
+        """
         if name not in self._definitions:
             converted = self._schema(schema)
             references = tuple(dict.fromkeys(_references(converted)))
@@ -403,26 +458,32 @@ class _Document:
         raise _Unfit("its references form a circle")
 
     def _url(self, operation: _Operation, path: str) -> str:
-        """Return where an operation is: at its server, whatever its path says, as calls may carry secrets. Raises
-        _Unfit and ToolSetupError.
+        """Return where an operation is: at its server, whatever its path says, as calls may carry
+        secrets. Raises _Unfit and ToolSetupError.
         """
         server = self._server(operation)
         url = server + path
         if not path.startswith("/") or urlsplit(url)[:2] != urlsplit(server)[:2]:
-            raise _Unfit(f"its path {operation.path!r} does not begin with /, or leads to another host")
+            raise _Unfit(
+                f"its path {operation.path!r} does not begin with /, or leads to another host"
+            )
         parts = [unquote(part) for part in re.split(r"[/\\]", urlsplit(url).path)]
         if "." in parts or ".." in parts:
-            raise _Unfit(f"its path {operation.path!r} has . or .. in it, and would leave its place")
+            raise _Unfit(
+                f"its path {operation.path!r} has . or .. in it, and would leave its place"
+            )
         return url
 
     def _server(self, operation: _Operation) -> str:
-        """Return where the server of an operation is, without a slash at the end. A document that came over the network
-        names no other host than its own: calls may carry secrets. Raises ToolSetupError.
+        """Return where the server of an operation is, without a slash at the end. A document
+        that came over the network names no other host than its own: calls may carry secrets.
+        Raises ToolSetupError.
         """
         source = self._source
         if source.url is not None:
             return source.url.rstrip("/")
-        # The operation's own servers come before those of its path, and those before the document's.
+        # The operation's own servers come before those of its path, and those
+        # before the document's.
         server: dict[str, Any] = {"url": "/"}
         for level in (operation.definition, operation.item, self._data):
             servers = level.get("servers")
@@ -441,12 +502,17 @@ class _Document:
         if not url.startswith(("http://", "https://")):
             raise _wrong(source, "it does not say where its server is; give that under `url`")
         if self._is_remote and urlsplit(url)[:2] != urlsplit(source.document)[:2]:
-            raise _wrong(source, f"its server is {url!r}, on another host; if you trust that, give it under `url`")
+            raise _wrong(
+                source,
+                f"its server is {url!r}, on another host; if you trust that, give it under `url`",
+            )
         return url.rstrip("/")
 
 
 def _chains(definitions: Mapping[str, Any]) -> dict[str, Any]:
-    """Return of shared schemas only which of them is another one: what is to be checked of all of them together."""
+    """Return of shared schemas only which of them is another one: what is to be checked
+    of all of them together.
+    """
     chains: dict[str, Any] = {}
     for name, schema in definitions.items():
         parts = _object(schema)
@@ -459,7 +525,9 @@ def _chains(definitions: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _wrong(source: Source, problem: str) -> ToolSetupError:
-    return ToolSetupError(f"openapi.{source.name}: {source.document}: {one_line(problem, MAX_MESSAGE_CHARACTERS)}")
+    return ToolSetupError(
+        f"openapi.{source.name}: {source.document}: {one_line(problem, MAX_MESSAGE_CHARACTERS)}"
+    )
 
 
 def _read(source: Source, folder: Path) -> bytes:
@@ -474,7 +542,9 @@ def _parsed(source: Source, body: bytes) -> dict[str, Any]:
     try:
         data = json.loads(body)
     except (ValueError, RecursionError):
-        raise _wrong(source, f"is no JSON of at most {MAX_OPENAPI_BYTES // 1_000_000} MB; convert YAML first") from None
+        raise _wrong(
+            source, f"is no JSON of at most {MAX_OPENAPI_BYTES // 1_000_000} MB; convert YAML first"
+        ) from None
     if not isinstance(data, dict) or not str(data.get("openapi", "")).startswith("3."):
         raise _wrong(source, "is no document of OpenAPI 3")
     if is_deep(data):

@@ -1,1 +1,3 @@
-"""Tools of MCP servers (Model Context Protocol), through the official package, which the extra `mcp` brings."""
+"""Tools of MCP servers (Model Context Protocol), through the official package, which
+the extra `mcp` brings.
+"""

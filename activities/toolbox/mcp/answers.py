@@ -22,7 +22,12 @@ from pydantic import BaseModel, ValidationError
 
 from sennit.activities.limits import MAX_MEDIA_BYTES, MAX_RESULT_CHARACTERS
 from sennit.activities.toolbox.definition import JsonSchema
-from sennit.activities.toolbox.errors import McpToolFailed, McpUnavailable, ToolError, UnknownOutcome
+from sennit.activities.toolbox.errors import (
+    McpToolFailed,
+    McpUnavailable,
+    ToolError,
+    UnknownOutcome,
+)
 from sennit.activities.toolbox.mcp.stdio import ANSWERED
 from sennit.activities.toolbox.media import BadMedia, MediaFile, decoded
 from sennit.workflows.plan.language.json_schema import violations
@@ -37,8 +42,9 @@ _FAULTS_OF_THE_CALL: Final = (INVALID_PARAMS, METHOD_NOT_FOUND, _NO_RESOURCE)
 class McpText(BaseModel):
     """The result of a tool that has no schema of its output, or the content of a resource.
 
-    `links` are URIs of resources; `media` are its images, PDFs and sounds, which a model call takes as `media`;
-    `left_out` names other bytes; `truncated` when the text had more than 1,000,000 characters.
+    `links` are URIs of resources; `media` are its images, PDFs and sounds, which a model
+    call takes as `media`; `left_out` names other bytes; `truncated` when the text had more
+    than 1,000,000 characters.
     """
 
     text: str
@@ -57,7 +63,9 @@ def failures(name: str, *, repeatable: bool) -> Iterator[None]:
     except MCPError as error:
         failure = _failure(error, repeatable=repeatable)
     except ValidationError as error:
-        failure = McpToolFailed(f"its answer is not what the protocol says: {first_error(error)[1]}")
+        failure = McpToolFailed(
+            f"its answer is not what the protocol says: {first_error(error)[1]}"
+        )
     except (OSError, RuntimeError, ValueError) as error:
         failure = _in_doubt(str(error) or "no answer in time", repeatable=repeatable)
     except McpToolFailed as error:
@@ -66,7 +74,9 @@ def failures(name: str, *, repeatable: bool) -> Iterator[None]:
 
 
 def _failure(error: MCPError, *, repeatable: bool) -> ToolError:
-    """Return the error of a call that a server, or its session, has answered with an error of the protocol."""
+    """Return the error of a call that a server, or its session, has answered with an
+    error of the protocol.
+    """
     if error.code in _FAULTS_OF_THE_CALL or error.code == PARSE_ERROR or error.data == ANSWERED:
         return McpToolFailed(str(error))
     if error.code == REQUEST_TIMEOUT:
@@ -81,9 +91,12 @@ def _in_doubt(message: str, *, repeatable: bool) -> ToolError:
     return McpUnavailable(message, retryable=True)
 
 
-def output_of(answer: CallToolResult, schema: JsonSchema | None, warn: Callable[[str], None]) -> Any:
-    """Return the output of a tool, whose schema is given if it promises structured output. An answer that does not keep
-    to it is given as text, with a warning: the call was made. Raises McpToolFailed.
+def output_of(
+    answer: CallToolResult, schema: JsonSchema | None, warn: Callable[[str], None]
+) -> Any:
+    """Return the output of a tool, whose schema is given if it promises structured
+    output. An answer that does not keep to it is given as text, with a warning: the call
+    was made. Raises McpToolFailed.
     """
     plain = _plain(answer)
     if answer.is_error:
@@ -99,12 +112,18 @@ def output_of(answer: CallToolResult, schema: JsonSchema | None, warn: Callable[
     problem = next(violations(structured, schema), None)
     if problem is None:
         if plain.media:
-            warn(f"{len(plain.media)} images, PDFs or sounds beside its structured output are left out")
+            warn(
+                f"{len(plain.media)} images, PDFs or sounds beside its structured output are left "
+                "out"
+            )
         return structured
     if answer.structured_content is not None:
         where, sentence = problem
         place = f"{place_of(where)} " if where else ""
-        warn(f"its structured output is not what it promises ({place}{sentence}); its text is the output")
+        warn(
+            f"its structured output is not what it promises ({place}{sentence}); its text is the "
+            "output"
+        )
     else:
         warn("it promises structured output and gave text, which is the output")
     text = plain.text or json.dumps(structured, ensure_ascii=False)
@@ -147,7 +166,11 @@ def _plain(answer: CallToolResult) -> McpText:
             if isinstance(block.resource, TextResourceContents):
                 texts.append(block.resource.text)
             else:
-                bytes_of.take(block.resource.mime_type, block.resource.blob, _file_name(str(block.resource.uri)))
+                bytes_of.take(
+                    block.resource.mime_type,
+                    block.resource.blob,
+                    _file_name(str(block.resource.uri)),
+                )
         else:
             bytes_of.take(block.mime_type, block.data)
     return text_of(texts, links, bytes_of.left_out, bytes_of.media)
@@ -166,7 +189,9 @@ def content_of(contents: Iterable[TextResourceContents | BlobResourceContents]) 
     return text_of(texts, links, bytes_of.left_out, bytes_of.media)
 
 
-def text_of(texts: Iterable[str], links: list[str], left_out: list[str], media: Iterable[MediaFile] = ()) -> McpText:
+def text_of(
+    texts: Iterable[str], links: list[str], left_out: list[str], media: Iterable[MediaFile] = ()
+) -> McpText:
     text = "\n".join(texts)
     return McpText(
         text=text[:MAX_RESULT_CHARACTERS],
@@ -178,7 +203,9 @@ def text_of(texts: Iterable[str], links: list[str], left_out: list[str], media: 
 
 
 class _Bytes:
-    """The bytes in an answer: media that models take, as far as a node may keep it, and what is left out."""
+    """The bytes in an answer: media that models take, as far as a node may keep
+    it, and what is left out.
+    """
 
     def __init__(self) -> None:
         self.media: list[MediaFile] = []

@@ -1,4 +1,6 @@
-"""The file named by SENNIT_MCP: servers in the form that other clients read, with what plans may use of them."""
+"""The file named by SENNIT_MCP: servers in the form that other clients read, with what
+plans may use of them.
+"""
 
 import shutil
 from collections.abc import Mapping
@@ -22,23 +24,27 @@ class _Lenient(BaseModel):
 class ServerDeclaration(_Lenient):
     """One server: a command that speaks on stdin and stdout, or a URL of streamable HTTP.
 
-    `tools` are patterns of the names to offer, all by default. `effects` gives the effect of tools by name or pattern;
-    without an entry a tool writes, whatever the server says. `resources` says by name what a tool uses.
-    In `env` and `headers` `$NAME` stands for a variable of the worker; of the rest of its environment the server gets
-    only PATH, HOME and the like. `headers_command` prints more headers, which expire. `timeout` is how long a call may
-    be silent: as long as its server reports progress it goes on, up to `longest`. `start_timeout` is the time until the
+    `tools` are patterns of the names to offer, all by default. `effects` gives the effect of tools
+    by name or pattern; without an entry a tool writes, whatever the server says. `resources` says
+    by name what a tool uses. In `env` and `headers` `$NAME` stands for a variable of the worker; of
+    the rest of its environment the server gets only PATH, HOME and the like. `headers_command`
+    prints more headers, which expire. `timeout` is how long a call may be silent: as long as its
+    server reports progress it goes on, up to `longest`. `start_timeout` is the time until the
     server has listed its tools.
     """
 
     type: Annotated[
-        Literal["stdio", "http", "streamable-http", "streamable_http", "streamableHttp", "sse"] | None,
+        Literal["stdio", "http", "streamable-http", "streamable_http", "streamableHttp", "sse"]
+        | None,
         Field(validation_alias=AliasChoices("type", "transport", "transportType")),
     ] = None
     command: Annotated[str, Field(min_length=1)] | None = None
     args: tuple[str, ...] = ()
     env: dict[str, str] = Field(default_factory=dict)
     cwd: str | None = None
-    url: Annotated[str, Field(pattern=r"^https?://"), AfterValidator(without_credentials)] | None = None
+    url: (
+        Annotated[str, Field(pattern=r"^https?://"), AfterValidator(without_credentials)] | None
+    ) = None
     headers: dict[str, str] = Field(default_factory=dict)
     headers_command: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
     disabled: bool = False
@@ -52,7 +58,9 @@ class ServerDeclaration(_Lenient):
     @model_validator(mode="after")
     def _one_transport(self) -> Self:
         if not self.disabled and self.type == "sse":
-            raise ValueError("the transport `sse` is not supported; give the server's URL of streamable HTTP")
+            raise ValueError(
+                "the transport `sse` is not supported; give the server's URL of streamable HTTP"
+            )
         if not self.disabled and (self.command is None) == (self.url is None):
             raise ValueError("a server has either a command or a url")
         if self.headers_command is not None and self.url is None:

@@ -1,6 +1,7 @@
 """Tools of a list that are nested too deep to be read, found without reading them.
 
-The JSON reader of the SDK refuses a message of more than some 200 levels, and with it every tool of the server.
+The JSON reader of the SDK refuses a message of more than some 200 levels, and with it
+every tool of the server.
 """
 
 import re
@@ -27,7 +28,8 @@ class _ToolText:
 
 
 def without_deep_tools(message: bytes) -> tuple[bytes, list[str]]:
-    """Return a message without the tools that are nested too deep, and their names; any other message as it is.
+    """Return a message without the tools that are nested too deep, and their names; any
+    other message as it is.
 
     Takes time that is linear in the length of the message, whatever that holds.
     """

@@ -1,7 +1,8 @@
-"""How the SDK's requests reach a server over HTTP: to admitted addresses alone, with everything bounded.
+"""How the SDK's requests reach a server over HTTP: to admitted addresses alone,
+with everything bounded.
 
-A request that fails is answered with an error of the protocol, as a server would: it fails its own call, and the
-session goes on.
+A request that fails is answered with an error of the protocol, as a server would: it fails its own
+call, and the session goes on.
 """
 
 import re
@@ -32,7 +33,9 @@ _IS_ANSWER: Final = re.compile(r'"(?:result|error)"\s*:')
 
 
 class AdmittedTransport(AsyncBaseTransport):
-    """Sends each request to an address that was admitted for it just now, for a certificate of the URL's host."""
+    """Sends each request to an address that was admitted for it just now, for a
+    certificate of the URL's host.
+    """
 
     def __init__(self, leave_out: Callable[[str], None]) -> None:
         """`leave_out` is told the names of tools that are nested too deep to be read."""
@@ -44,7 +47,9 @@ class AdmittedTransport(AsyncBaseTransport):
         await self._inner.aclose()
 
     async def handle_async_request(self, request: Request) -> Response:
-        """Return the server's answer, or an error of the protocol in its place. Never raises for what a server does."""
+        """Return the server's answer, or an error of the protocol in its place. Never raises
+        for what a server does.
+        """
         try:
             place = await admit(str(request.url), declared=True)
         except ToolError as error:
@@ -72,8 +77,9 @@ class AdmittedTransport(AsyncBaseTransport):
         return await self._inner.handle_async_request(_pinned(request, place, last))
 
     async def _bounded(self, request: Request, response: Response) -> Response:
-        """Return an answer that the SDK can read in bounded memory: it would read and unpack any amount. A stream of
-        events is left to it, as it bounds each of those. Raises ValueError, and TransportError.
+        """Return an answer that the SDK can read in bounded memory: it would read and unpack
+        any amount. A stream of events is left to it, as it bounds each of those. Raises
+        ValueError, and TransportError.
         """
         if response.headers.get("content-encoding", "identity").lower() != "identity":
             raise ValueError("it answers compressed, which it was not asked to")
@@ -88,19 +94,32 @@ class AdmittedTransport(AsyncBaseTransport):
             await response.aclose()
             response.headers["content-type"] = "application/json"
             return self._answer(response, body, is_list=True)
-        return Response(response.status_code, headers=response.headers, stream=stream, extensions=response.extensions)
+        return Response(
+            response.status_code,
+            headers=response.headers,
+            stream=stream,
+            extensions=response.extensions,
+        )
 
     def _answer(self, response: Response, body: bytes, *, is_list: bool) -> Response:
         if is_list:
             body, names = without_deep_tools(body)
             for name in names:
                 self._leave_out(name)
-        headers = {name: value for name, value in response.headers.items() if name.lower() not in _OF_TRANSFER}
-        return Response(response.status_code, headers=headers, content=body, extensions=response.extensions)
+        headers = {
+            name: value
+            for name, value in response.headers.items()
+            if name.lower() not in _OF_TRANSFER
+        }
+        return Response(
+            response.status_code, headers=headers, content=body, extensions=response.extensions
+        )
 
 
 class _Paced(AsyncByteStream):
-    """The bytes of an answer. However small its pieces are, other sessions have their turn between them."""
+    """The bytes of an answer. However small its pieces are, other sessions have
+    their turn between them.
+    """
 
     def __init__(self, inner: AsyncByteStream) -> None:
         self._inner = inner
@@ -116,8 +135,8 @@ class _Paced(AsyncByteStream):
 
 
 class CommandAuth(httpx2.Auth):
-    """Adds to each request the headers that a command prints. A request whose headers a server refuses with 401 goes
-    out once more with others, as the server has done nothing.
+    """Adds to each request the headers that a command prints. A request whose headers a server
+    refuses with 401 goes out once more with others, as the server has done nothing.
     """
 
     def __init__(self, command: HeadersCommand) -> None:
@@ -138,12 +157,18 @@ class CommandAuth(httpx2.Auth):
 
 def failed(message: str, data: str | None = None) -> Response:
     """Return what the SDK takes for the answer of a server that could not serve a request."""
-    error = {"code": CONNECTION_CLOSED if data != REFUSED else INTERNAL_ERROR, "message": message, "data": data}
+    error = {
+        "code": CONNECTION_CLOSED if data != REFUSED else INTERNAL_ERROR,
+        "message": message,
+        "data": data,
+    }
     return Response(502, json={"jsonrpc": "2.0", "id": None, "error": error})
 
 
 def _pinned(request: Request, place: Destination, address: str) -> Request:
-    """Return the request to an address. The URL's host stays in the Host header and in the certificate's check."""
+    """Return the request to an address. The URL's host stays in the Host header and in
+    the certificate's check.
+    """
     return Request(
         request.method,
         request.url.copy_with(host=address),
@@ -164,8 +189,8 @@ async def _read(stream: AsyncByteStream) -> bytes:
 
 
 async def _first_answer(stream: AsyncByteStream) -> bytes:
-    """Return the answer in a stream of events; what a server says beside it is of no use for a list. Raises ValueError
-    if none comes, or too much.
+    """Return the answer in a stream of events; what a server says beside it is of no use for a
+    list. Raises ValueError if none comes, or too much.
     """
     parser, received = EventParser(), 0
     async for piece in stream:

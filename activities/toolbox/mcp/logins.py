@@ -1,7 +1,8 @@
-"""Logins at MCP servers by OAuth: a person logs in once in a browser, and workers of the same user go on with that.
+"""Logins at MCP servers by OAuth: a person logs in once in a browser, and workers of the
+same user go on with that.
 
-The SDK does the protocol. A login is a file that only its owner reads. It holds for the URL that it was made for, so
-that no other server is ever given its tokens.
+The SDK does the protocol. A login is a file that only its owner reads. It holds for the URL that it
+was made for, so that no other server is ever given its tokens.
 """
 
 import asyncio
@@ -52,8 +53,8 @@ _SORRY: Final = "The login was refused. Go back to the terminal."
 
 
 class Login(BaseModel):
-    """What a login has given, and what is needed to renew it. `ends` is when its access token does, None if nobody
-    says so.
+    """What a login has given, and what is needed to renew it. `ends` is when its access token does,
+    None if nobody says so.
     """
 
     url: str
@@ -74,8 +75,9 @@ def login_file(folder: Path, server: str) -> Path:
 
 
 class _File(TokenStorage):
-    """The file of one login, as the SDK stores into it: it is whole at every moment, also if the process dies. A token
-    that takes the place of another is written before anything else is asked of the server.
+    """The file of one login, as the SDK stores into it: it is whole at every moment, also if
+    the process dies. A token that takes the place of another is written before anything else
+    is asked of the server.
     """
 
     def __init__(self, path: Path, url: str, login: Login | None) -> None:
@@ -131,11 +133,14 @@ def read_login(path: Path, url: str) -> Login:
 
 
 async def log_in(path: Path, url: str, show: Callable[[str], None]) -> None:
-    """Have a person log in at a server, and keep what that gives. `show` gets the address to open in a browser. Raises
-    ToolSetupError if the server wants no login, or does not let the person in within five minutes.
+    """Have a person log in at a server, and keep what that gives. `show` gets the address to open
+    in a browser. Raises ToolSetupError if the server wants no login, or does not let the person
+    in within five minutes.
     """
     async with _redirects() as (address, answered):
-        metadata = OAuthClientMetadata.model_validate({"redirect_uris": [address], "client_name": "Sennit"})
+        metadata = OAuthClientMetadata.model_validate(
+            {"redirect_uris": [address], "client_name": "Sennit"}
+        )
 
         async def open_page(page: str) -> None:
             show(page)
@@ -153,9 +158,9 @@ async def log_in(path: Path, url: str, show: Callable[[str], None]) -> None:
 
 
 async def headers_of(path: Path, url: str, *, is_refused: bool) -> dict[str, Any]:
-    """Return the headers of a login, as a `headers_command` prints them, renewed if they are about to end or the server
-    `is_refused` them. One process renews at a time: a refresh token may be good for one use. Raises ToolSetupError if
-    a person must log in again.
+    """Return the headers of a login, as a `headers_command` prints them, renewed if they are about
+    to end or the server `is_refused` them. One process renews at a time: a refresh token may be
+    good for one use. Raises ToolSetupError if a person must log in again.
     """
     with FileLock(f"{path}.lock", mode=0o600):
         login = read_login(path, url)
@@ -169,11 +174,15 @@ async def headers_of(path: Path, url: str, *, is_refused: bool) -> dict[str, Any
 
 
 async def _renewed(path: Path, login: Login) -> Login:
-    """Return the login with a new token. The SDK asks for one before a request whose token is over."""
+    """Return the login with a new token. The SDK asks for one before a
+    request whose token is over.
+    """
     if login.tokens.refresh_token is None:
         raise ToolSetupError("its token is over, and the server gives no other without a person")
     redirects = login.client.redirect_uris if login.client is not None else None
-    metadata = OAuthClientMetadata.model_validate({"redirect_uris": redirects or ["http://127.0.0.1/"]})
+    metadata = OAuthClientMetadata.model_validate(
+        {"redirect_uris": redirects or ["http://127.0.0.1/"]}
+    )
     storage = _File(path, login.url, login)
     provider = OAuthClientProvider(login.url, metadata, storage)
     storage.context = provider.context
@@ -193,11 +202,17 @@ def _digest(login: Login) -> str:
 
 
 async def _ask(provider: OAuthClientProvider, method: str, url: str, **body: Any) -> int:
-    """Send one request with the SDK's flow around it; return the status of its answer. Raises ToolSetupError."""
+    """Send one request with the SDK's flow around it; return the status of its answer.
+    Raises ToolSetupError.
+    """
     try:
         async with (
             httpx2.AsyncClient(
-                auth=provider, transport=AdmittedTransport(_ignore), cookies=no_cookies(), trust_env=False, timeout=30
+                auth=provider,
+                transport=AdmittedTransport(_ignore),
+                cookies=no_cookies(),
+                trust_env=False,
+                timeout=30,
             ) as client,
             client.stream(method, url, headers=_ACCEPT, **body) as response,
         ):
@@ -214,7 +229,9 @@ def _ignore(_: str) -> None:
 
 @asynccontextmanager
 async def _redirects() -> AsyncIterator[tuple[str, "asyncio.Future[AuthorizationCodeResult]"]]:
-    """Listen on loopback for the browser that comes back from the login; give the address and what it brings."""
+    """Listen on loopback for the browser that comes back from the login; give the
+    address and what it brings.
+    """
     answered: asyncio.Future[AuthorizationCodeResult] = asyncio.get_running_loop().create_future()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -225,7 +242,9 @@ async def _redirects() -> AsyncIterator[tuple[str, "asyncio.Future[Authorization
             if target.path == "/callback" and not answered.done():
                 _settle(answered, found)
             text = _THANKS if "code" in found else _SORRY
-            fields = f"Content-Type: text/plain\r\nContent-Length: {len(text)}\r\nConnection: close\r\n"
+            fields = (
+                f"Content-Type: text/plain\r\nContent-Length: {len(text)}\r\nConnection: close\r\n"
+            )
             writer.write(f"HTTP/1.1 200 OK\r\n{fields}\r\n{text}".encode())
             await writer.drain()
         writer.close()
@@ -237,7 +256,9 @@ async def _redirects() -> AsyncIterator[tuple[str, "asyncio.Future[Authorization
 def _settle(answered: "asyncio.Future[AuthorizationCodeResult]", found: dict[str, str]) -> None:
     """Take what a browser brings. The SDK refuses a state that is not its own."""
     if "code" in found:
-        result = AuthorizationCodeResult(code=found["code"], state=found.get("state"), iss=found.get("iss"))
+        result = AuthorizationCodeResult(
+            code=found["code"], state=found.get("state"), iss=found.get("iss")
+        )
         answered.set_result(result)
     else:
         why = found.get("error_description") or found.get("error") or "the browser brings no code"

@@ -16,13 +16,17 @@ from sennit.workflows.plan.language.text import one_line, printable
 TOOL: Final = "read_resource"
 _SCHEMA: Final = {
     "type": "object",
-    "properties": {"uri": {"type": "string", "description": "Of the resource; without it they are listed"}},
+    "properties": {
+        "uri": {"type": "string", "description": "Of the resource; without it they are listed"}
+    },
     "additionalProperties": False,
 }
 
 
 def resource_tool(name: str, session: Session, thread: ServerThread, listed: Listed) -> Tool:
-    """Return the tool of that name. What it lists is what the server had when it listed its tools."""
+    """Return the tool of that name. What it lists is what the server had
+    when it listed its tools.
+    """
     server = session.declared
     known: list[Resource | ResourceTemplate] = [*listed.resources, *listed.templates]
 
@@ -36,7 +40,8 @@ def resource_tool(name: str, session: Session, thread: ServerThread, listed: Lis
     return Tool(
         name=name,
         description=one_line(
-            mask(f"Read a resource of {session.name}: {'; '.join(map(_line, known))}"), MAX_MESSAGE_CHARACTERS
+            mask(f"Read a resource of {session.name}: {'; '.join(map(_line, known))}"),
+            MAX_MESSAGE_CHARACTERS,
         ),
         effect="read",
         version=listed.version,

@@ -1,7 +1,7 @@
 """The session with one MCP server, opened again when its transport has ended.
 
-All sessions live in a thread of their own, so that tools can be listed before a worker's event loop runs, and a server
-that floods its pipe delays nobody else.
+All sessions live in a thread of their own, so that tools can be listed before a worker's event loop
+runs, and a server that floods its pipe delays nobody else.
 """
 
 import asyncio
@@ -52,7 +52,9 @@ from sennit.activities.toolbox.mcp.transport import Server, Transport, leave_out
 _TOKEN: Final = (sys.executable, "-P", "-m", "sennit.workers", "token")
 _FIRST_PAUSE = 1.0
 _LISTEN_PAUSE = 30.0
-_RESULT: Final = TypeAdapter[CallToolResult | InputRequiredResult](CallToolResult | InputRequiredResult)
+_RESULT: Final = TypeAdapter[CallToolResult | InputRequiredResult](
+    CallToolResult | InputRequiredResult
+)
 
 T = TypeVar("T")
 
@@ -60,14 +62,18 @@ log = logging.getLogger("mcp.server")
 
 
 class Hears(NamedTuple):
-    """Who hears what a server says during a call: its progress, and what it logs as an error. From any thread."""
+    """Who hears what a server says during a call: its progress, and what it logs as an
+    error. From any thread.
+    """
 
     progress: Callable[[str], None]
     error: Callable[[str], None]
 
 
 class Listed(NamedTuple):
-    """What a server offers: its version, its tools, and its resources, also those whose URI has parameters."""
+    """What a server offers: its version, its tools, and its resources, also those
+    whose URI has parameters.
+    """
 
     version: str
     tools: Sequence[Tool]
@@ -76,7 +82,9 @@ class Listed(NamedTuple):
 
 
 class Connection:
-    """An open session. It ends when its transport has ended and nobody waits for an answer any more."""
+    """An open session. It ends when its transport has ended and nobody waits
+    for an answer any more.
+    """
 
     def __init__(self, client: Client, transport: Transport) -> None:
         self.client = client
@@ -106,9 +114,11 @@ class Connection:
 class Session:
     """The session with one server. Its coroutines run in the thread of sessions."""
 
-    def __init__(self, name: str, declared: ServerDeclaration, secrets: Secrets, logins: Path | None = None) -> None:
-        """`logins` is the folder in which a person's logins are kept. Raises ToolSetupError when a variable that the
-        declaration names is not set.
+    def __init__(
+        self, name: str, declared: ServerDeclaration, secrets: Secrets, logins: Path | None = None
+    ) -> None:
+        """`logins` is the folder in which a person's logins are kept. Raises ToolSetupError when a
+        variable that the declaration names is not set.
         """
         self.name = name
         self.declared = declared
@@ -119,7 +129,9 @@ class Session:
             renewed = HeadersCommand(declared.headers_command, env)
         elif declared.url is not None and logins is not None:
             renewed = HeadersCommand(
-                (*_TOKEN, name, declared.url), {"SENNIT_LOGINS": str(logins)}, login_file(logins, name)
+                (*_TOKEN, name, declared.url),
+                {"SENNIT_LOGINS": str(logins)},
+                login_file(logins, name),
             )
         self.server = Server(name, declared, env, headers, renewed)
         self._opening = asyncio.Lock()
@@ -133,14 +145,19 @@ class Session:
     def check_command(self) -> None:
         """Raise ToolSetupError if the declared command is not there."""
         if not self.declared.has_command(self.server.env):
-            raise ToolSetupError(f"mcpServers.{self.name}.command: there is no command {self.declared.command!r}")
+            raise ToolSetupError(
+                f"mcpServers.{self.name}.command: there is no command {self.declared.command!r}"
+            )
 
     async def list_offers(self) -> Listed:
-        """Return what the server offers, in the time that a start may take. Raises McpUnavailable, or AddressRefused
-        for a URL that must not be asked.
+        """Return what the server offers, in the time that a start may take. Raises McpUnavailable,
+        or AddressRefused for a URL that must not be asked.
         """
         try:
-            async with asyncio.timeout(self.declared.start_timeout), (await self.open()).used() as client:
+            async with (
+                asyncio.timeout(self.declared.start_timeout),
+                (await self.open()).used() as client,
+            ):
                 self._news.clear()
                 self.server.left_out.clear()
                 version = client.server_info.version if client.server_info is not None else ""
@@ -148,18 +165,26 @@ class Session:
                 listed = Listed(version, tools, *await self._resources(client))
         except TimeoutError:
             raise self._unavailable(self._late) from None
-        except (MCPError, RuntimeError, ValueError) as error:  # a list that the SDK does not understand, too
+        except (
+            MCPError,
+            RuntimeError,
+            ValueError,
+        ) as error:  # a list that the SDK does not understand, too
             raise self._unavailable(f"does not list its tools: {error}") from None
         self._failures = 0
         return listed
 
     async def news(self) -> None:
-        """Return when the server may offer something else than it has listed: it says so, or was started again."""
+        """Return when the server may offer something else than it has listed: it says
+        so, or was started again.
+        """
         await self._news.wait()
 
-    async def _resources(self, client: Client) -> tuple[Sequence[Resource], Sequence[ResourceTemplate]]:
-        """Return the resources of a server that has any; a server that cannot list them has its tools all the same, and
-        one that knows no templates has its resources.
+    async def _resources(
+        self, client: Client
+    ) -> tuple[Sequence[Resource], Sequence[ResourceTemplate]]:
+        """Return the resources of a server that has any; a server that cannot list them has its
+        tools all the same, and one that knows no templates has its resources.
         """
         if client.server_capabilities.resources is None:
             return (), ()
@@ -177,11 +202,12 @@ class Session:
         return found, templates
 
     async def call(self, tool: str, arguments: dict[str, Any], hears: "Hears") -> CallToolResult:
-        """Call a tool. A cancellation is passed on to the server. An error that the server answers is this call's
-        alone. Raises McpUnavailable and McpCredentialsRefused before anything was done, and MCPError after it.
+        """Call a tool. A cancellation is passed on to the server. An error that the server answers
+        is this call's alone. Raises McpUnavailable and McpCredentialsRefused before anything was
+        done, and MCPError after it.
 
-        The call may be silent for the declared time. Each report of progress begins that anew, up to the longest time
-        that is declared.
+        The call may be silent for the declared time. Each report of progress begins that anew, up
+        to the longest time that is declared.
         """
         loop = asyncio.get_running_loop()
         last = loop.time() + self.declared.longest_call
@@ -195,16 +221,24 @@ class Session:
 
         async def ask(client: Client) -> CallToolResult:
             request = CallToolRequest(params=CallToolRequestParams(name=tool, arguments=arguments))
-            # `Client.call_tool` would throw away an answer that does not keep to the schema of its output.
+            # `Client.call_tool` would throw away an answer that does not keep to
+            # the schema of its output.
             try:
-                answer = await client.session.send_request(request, _RESULT, progress_callback=report)
+                answer = await client.session.send_request(
+                    request, _RESULT, progress_callback=report
+                )
             except MCPError as error:
                 if error.code != HEADER_MISMATCH:
                     raise
-                await self._pages(client.list_tools, "tools")  # the SDK learns from it which headers arguments need
-                answer = await client.session.send_request(request, _RESULT, progress_callback=report)
+                # The SDK learns from it which headers arguments need.
+                await self._pages(client.list_tools, "tools")
+                answer = await client.session.send_request(
+                    request, _RESULT, progress_callback=report
+                )
             if isinstance(answer, InputRequiredResult):
-                raise McpToolFailed("it asks for input in the middle of a call, which nobody can give here")
+                raise McpToolFailed(
+                    "it asks for input in the middle of a call, which nobody can give here"
+                )
             return answer
 
         try:
@@ -213,12 +247,16 @@ class Session:
         except TimeoutError:
             raise MCPError(REQUEST_TIMEOUT, "no answer in time") from None
 
-    async def read(self, uri: str, seconds: float) -> Sequence[TextResourceContents | BlobResourceContents]:
+    async def read(
+        self, uri: str, seconds: float
+    ) -> Sequence[TextResourceContents | BlobResourceContents]:
         """Return the contents of a resource. Raises as `call` does, and TimeoutError."""
         async with asyncio.timeout(seconds):
             return (await self._asked(lambda client: client.read_resource(uri))).contents
 
-    async def _asked(self, ask: Callable[[Client], Awaitable[T]], hears: "Hears | None" = None) -> T:
+    async def _asked(
+        self, ask: Callable[[Client], Awaitable[T]], hears: "Hears | None" = None
+    ) -> T:
         connection = await self.open()
         errors = connection.transport.errors
         if hears is not None:
@@ -240,8 +278,13 @@ class Session:
         return answer
 
     def _refused(self, error: MCPError) -> McpCredentialsRefused:
-        """Return the error of a call whose credentials are refused, with what an operator can do about it."""
-        todo = "renew what `headers` names and restart the worker, or declare a `headers_command` that prints them"
+        """Return the error of a call whose credentials are refused, with what an
+        operator can do about it.
+        """
+        todo = (
+            "renew what `headers` names and restart the worker, or declare a `headers_command` "
+            "that prints them"
+        )
         if self.server.renewed is not None and self.server.renewed.needs is not None:
             todo = f"log in with: sennit tools login {self.name}"
         if self.declared.headers_command is not None:
@@ -249,8 +292,8 @@ class Session:
         return McpCredentialsRefused(f"MCP server {self.name}: {error}; {todo}")
 
     async def _pages(self, ask: Callable[..., Awaitable[Any]], field: str) -> list[Any]:
-        """Return all that a server lists, page by page. A cursor that comes again ends the list: what was read by then
-        is kept, and the log names the fault.
+        """Return all that a server lists, page by page. A cursor that comes again ends the list:
+        what was read by then is kept, and the log names the fault.
         """
         found: list[Any] = []
         cursors: dict[str | None, None] = {None: None}
@@ -265,12 +308,18 @@ class Session:
             if page.next_cursor is None:
                 return found
             cursors[page.next_cursor] = None
-        log.warning("%s: its list of %s has over %d pages; the rest is left out", self.name, field, MAX_TOOL_PAGES)
+        log.warning(
+            "%s: its list of %s has over %d pages; the rest is left out",
+            self.name,
+            field,
+            MAX_TOOL_PAGES,
+        )
         return found
 
     async def _ask_again(self, connection: Connection) -> None:
-        """End a session if the server has refused a call of it and refuses even to list its tools now: servers that
-        have lost a session say so by 404, and some by 400, as they do of a wrong call.
+        """End a session if the server has refused a call of it and refuses even to list
+        its tools now: servers that have lost a session say so by 404, and some by 400, as
+        they do of a wrong call.
         """
         transport = connection.transport
         if not transport.doubted or transport.ended.is_set():
@@ -285,11 +334,17 @@ class Session:
     async def open(self) -> Connection:
         """Return the open session; start the server if there is none. Raises as `list_tools` does.
 
-        After a failure a server is started again only after a pause, which grows with every failure.
+        After a failure a server is started again only after a pause, which
+        grows with every failure.
         """
         async with self._opening:
             found = self._connection
-            if found is not None and not found.transport.ended.is_set() and self._owner and not self._owner.done():
+            if (
+                found is not None
+                and not found.transport.ended.is_set()
+                and self._owner
+                and not self._owner.done()
+            ):
                 return found
             pause = self._not_before - time.monotonic()
             if pause > 0:
@@ -307,7 +362,8 @@ class Session:
             except TimeoutError:
                 raise self._unavailable(self._late) from None
             finally:
-                if not ready.done():  # too late, or the call was cancelled: the next one starts a server of its own
+                # Too late, or the call was cancelled: the next one starts a server of its own.
+                if not ready.done():
                     owner.cancel()
                     ready.cancel()
 
@@ -316,13 +372,16 @@ class Session:
         return f"did not answer within {self.declared.start_timeout:g} s"
 
     async def _keep_open(self, ready: "asyncio.Future[Connection]") -> None:
-        """Hold the session from its opening to its end in one task, as its cancellation scopes require."""
+        """Hold the session from its opening to its end in one task, as its
+        cancellation scopes require.
+        """
         transport = Transport(self.server, self._news)
         try:
             async with self._connected(transport) as client:
                 connection = self._connection = Connection(client, transport)
                 self._news.set()
-                if not ready.done():  # even if the call was cancelled just now: the next one uses it
+                # Even if the call was cancelled just now: the next one uses it.
+                if not ready.done():
                     ready.set_result(connection)
                 listening = asyncio.create_task(self._listen(client))
                 try:
@@ -338,8 +397,9 @@ class Session:
                 ready.set_exception(self._unavailable("does not start"))
 
     async def _listen(self, client: Client) -> None:
-        """Note what a server says about its list of tools where the protocol has a stream for that; by older protocols
-        it says so unasked. A server that has no such stream never changes its list, as far as anybody can tell.
+        """Note what a server says about its list of tools where the protocol has a stream for that;
+        by older protocols it says so unasked. A server that has no such stream never changes its
+        list, as far as anybody can tell.
         """
         if client.protocol_version not in MODERN_PROTOCOL_VERSIONS:
             return
@@ -365,7 +425,9 @@ class Session:
         return self._unavailable(f"does not start: {str(error) or type(error).__name__}{wrote}")
 
     def _unavailable(self, problem: str, after: float | None = None) -> McpUnavailable:
-        return McpUnavailable(f"MCP server {self.name} {problem}", retryable=True, retry_after=after)
+        return McpUnavailable(
+            f"MCP server {self.name} {problem}", retryable=True, retry_after=after
+        )
 
 
 def _innermost(error: BaseException) -> BaseException:

@@ -1,4 +1,6 @@
-"""A server that speaks on stdin and stdout: a transport for the SDK, whose own keeps lines of any length."""
+"""A server that speaks on stdin and stdout: a transport for the SDK, whose own
+keeps lines of any length.
+"""
 
 import asyncio
 import re
@@ -34,8 +36,8 @@ Received = SessionMessage | Exception
 
 @dataclass(slots=True)
 class Lines:
-    """Lines of bytes in chunks of any size. A line that is longer than `most` is not kept; only its beginning is given,
-    marked as too long.
+    """Lines of bytes in chunks of any size. A line that is longer than `most` is not kept; only its
+    beginning is given, marked as too long.
     """
 
     most: int
@@ -66,8 +68,8 @@ class Lines:
 class StdioTransport:
     """Starts the command and gives the streams that the SDK reads messages from and writes them to.
 
-    `leave_out` is told the names of tools that are nested too deep to be read. At the end the server's input is closed,
-    and whatever is left of it is ended.
+    `leave_out` is told the names of tools that are nested too deep to be read. At the end the
+    server's input is closed, and whatever is left of it is ended.
     """
 
     command: Sequence[str]
@@ -79,7 +81,9 @@ class StdioTransport:
     _tasks: list[asyncio.Task[None]] = field(default_factory=list)
     _streams: list[Any] = field(default_factory=list)
 
-    async def __aenter__(self) -> tuple[MemoryObjectReceiveStream[Received], MemoryObjectSendStream[SessionMessage]]:
+    async def __aenter__(
+        self,
+    ) -> tuple[MemoryObjectReceiveStream[Received], MemoryObjectSendStream[SessionMessage]]:
         """Raises OSError if the command cannot be started."""
         process = self._process = await asyncio.create_subprocess_exec(
             *self.command,
@@ -100,7 +104,10 @@ class StdioTransport:
         return received, sent
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         with anyio.CancelScope(shield=True):
             for stream in self._streams:
@@ -112,7 +119,9 @@ class StdioTransport:
                 await _stop(self._process)
 
     async def _read(self, process: Process, incoming: MemoryObjectSendStream[Received]) -> None:
-        """Hand on the server's messages until it closes its output; then the session's calls in flight fail."""
+        """Hand on the server's messages until it closes its output; then the
+        session's calls in flight fail.
+        """
         assert process.stdout is not None
         lines, turns = Lines(MAX_SERVER_MESSAGE_BYTES), Turns()
         with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, ConnectionError):
@@ -129,15 +138,23 @@ class StdioTransport:
     def _message(self, line: bytes) -> Received:
         try:
             return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
-        except ValueError as error:  # what a server prints beside its messages, or a list that is nested too deep
+        except (
+            ValueError
+        ) as error:  # what a server prints beside its messages, or a list that is nested too deep
             message, names = without_deep_tools(line)
             for name in names:
                 self.leave_out(name)
-            return self._message(message) if names else _unreadable(line, "its answer cannot be read", error)
+            return (
+                self._message(message)
+                if names
+                else _unreadable(line, "its answer cannot be read", error)
+            )
 
 
 async def _write(
-    process: Process, outgoing: MemoryObjectReceiveStream[SessionMessage], incoming: MemoryObjectSendStream[Received]
+    process: Process,
+    outgoing: MemoryObjectReceiveStream[SessionMessage],
+    incoming: MemoryObjectSendStream[Received],
 ) -> None:
     """Write the client's messages. A server that takes none any more has ended its session."""
     assert process.stdin is not None
@@ -152,7 +169,9 @@ async def _write(
 
 
 def _unreadable(line: bytes, problem: str, error: ValueError) -> Received:
-    """Return the error of the call that a line answers; of any other line, an error that fails no call."""
+    """Return the error of the call that a line answers; of any other line, an
+    error that fails no call.
+    """
     begins = line[:_SHOWN_BYTES].lstrip()
     number = _ID.search(begins)
     if number is None or not begins.startswith(b"{"):
@@ -167,7 +186,8 @@ async def _stop(process: Process) -> None:
     assert process.stdout is not None
     with suppress(OSError):
         process.stdin.close()
-    drained = asyncio.create_task(_drain(process.stdout))  # a server that waits to write does not see its input's end
+    # A server that waits to write does not see its input's end.
+    drained = asyncio.create_task(_drain(process.stdout))
     for end, seconds in ((process.terminate, _EXIT_SECONDS), (process.kill, _STOP_SECONDS)):
         if await _has_ended(process, seconds):
             break
@@ -186,7 +206,9 @@ async def _drain(output: asyncio.StreamReader) -> None:
 
 
 async def _has_ended(process: Process, seconds: float) -> bool:
-    """Wait for the end of the process itself: `wait` would also wait for whoever else holds its output."""
+    """Wait for the end of the process itself: `wait` would also wait for whoever
+    else holds its output.
+    """
     deadline = asyncio.get_running_loop().time() + seconds
     while process.returncode is None and asyncio.get_running_loop().time() < deadline:  # noqa: ASYNC110
         await asyncio.sleep(_POLL_SECONDS)

@@ -33,7 +33,8 @@ from sennit.activities.toolbox.server_thread import ServerThread
 from sennit.workflows.plan.language.text import one_line, printable
 
 _MARKED: Final = (
-    'the server marks it as read-only; if you trust that, give it "effects": {{"{name}": "read"}} in SENNIT_MCP'
+    'the server marks it as read-only; if you trust that, give it "effects": {{"{name}": "read"}} '
+    "in SENNIT_MCP"
 )
 _ODD: Final = re.compile(r"[^A-Za-z0-9_]")
 _PAUSE, _LONG_PAUSE = 1.0, 60.0
@@ -44,16 +45,16 @@ log = logging.getLogger("mcp.server")
 class McpServers:
     """The servers that a file declares, and the tools of those that have listed them.
 
-    What a server has listed last is what plans can call: it is listed again when the server says that its list has
-    changed, and when it was started again. A server that does not answer is started again, after a pause that grows to
-    60 s, until it does.
+    What a server has listed last is what plans can call: it is listed again when the server says
+    that its list has changed, and when it was started again. A server that does not answer is
+    started again, after a pause that grows to 60 s, until it does.
     """
 
     def __init__(self, path: Path, env: Mapping[str, str], logins: Path | None = None) -> None:
         """Start the servers, and wait as long as their starts may take, at most 45 s.
 
-        Raises ToolSetupError naming the field that is wrong, the command that is not there, the variable that is not
-        set, or the address that must not be asked.
+        Raises ToolSetupError naming the field that is wrong, the command that is not there, the
+        variable that is not set, or the address that must not be asked.
         """
         declared, secrets = read_declared(path, Declarations), Secrets(env)
         for place in declared.foreign():
@@ -72,8 +73,8 @@ class McpServers:
         self._tasks = self._thread.wait(self._start())
 
     def offer(self, registry: Registry) -> None:
-        """Let a registry have the tools: those listed by now, and others as soon as they are. One whose name is taken
-        is left out.
+        """Let a registry have the tools: those listed by now, and others as soon as they are. One
+        whose name is taken is left out.
         """
         with self._changes:
             self._registry = registry
@@ -81,7 +82,9 @@ class McpServers:
                 self._show(session)
 
     async def _start(self) -> list[asyncio.Task[None]]:
-        """Have every server list its tools; return when each has tried once. Raises ToolSetupError."""
+        """Have every server list its tools; return when each has tried once.
+        Raises ToolSetupError.
+        """
         tried: list[asyncio.Event] = []
         tasks: list[asyncio.Task[None]] = []
         for session in self._sessions:
@@ -125,7 +128,9 @@ class McpServers:
                 await session.news()
                 await asyncio.sleep(_PAUSE)  # changes that come together are one
 
-    def _change(self, session: Session, *, tools: list[Tool] | None = None, absence: str = "") -> None:
+    def _change(
+        self, session: Session, *, tools: list[Tool] | None = None, absence: str = ""
+    ) -> None:
         before = self._absences.get(session.name, "")
         with self._changes:
             self._absences[session.name] = absence
@@ -135,16 +140,22 @@ class McpServers:
         if absence and absence != before:
             log.warning("unavailable: %s", absence)
         elif before and not absence:
-            log.info("MCP server %s answers now; it offers %d tools", session.name, len(tools or ()))
+            log.info(
+                "MCP server %s answers now; it offers %d tools", session.name, len(tools or ())
+            )
 
     def _show(self, session: Session) -> None:
-        """Let the registry have the tools of a server in the place of those that it has had from it so far."""
+        """Let the registry have the tools of a server in the place of those that it
+        has had from it so far.
+        """
         registry, prefix = self._registry, _name(session, "")
         assert registry is not None
         before, shown = self._shown.get(session.name, []), []
         for tool in self._tools.get(session.name, ()):
             if tool.name in registry and tool.name not in before:
-                leave_out(session.server, tool.name.removeprefix(prefix), "another tool has this name")
+                leave_out(
+                    session.server, tool.name.removeprefix(prefix), "another tool has this name"
+                )
             else:
                 shown.append(tool)
         registry.exchange(before, shown)
@@ -154,7 +165,9 @@ class McpServers:
 
 
 def _tools_of(session: Session, thread: ServerThread, listed: Listed) -> list[Tool]:
-    """Return the tools to offer; one that cannot be is left out, as are those that would have the same name."""
+    """Return the tools to offer; one that cannot be is left out, as are those that
+    would have the same name.
+    """
     offered = [each for each in listed.tools if session.declared.offers(each.name)]
     names = Counter(_name(session, each.name) for each in offered)
     tools: list[Tool] = []
@@ -177,7 +190,9 @@ def _tools_of(session: Session, thread: ServerThread, listed: Listed) -> list[To
 
 
 def _reason_against(declared: McpTool, name: str, namesakes: int) -> str:
-    """Return why a tool is not offered under its name, which so many would have; nothing if it is."""
+    """Return why a tool is not offered under its name, which so many would
+    have; nothing if it is.
+    """
     if not NAME.match(name):
         return f"{printable(name, 80)!r} cannot be a tool's name"
     if namesakes > 1:
@@ -221,7 +236,9 @@ def _tool(session: Session, thread: ServerThread, declared: McpTool, version: st
 
     return Tool(
         name=name,
-        description=one_line(mask(declared.description or declared.title or declared.name), MAX_MESSAGE_CHARACTERS),
+        description=one_line(
+            mask(declared.description or declared.title or declared.name), MAX_MESSAGE_CHARACTERS
+        ),
         effect=effect,
         hint=hint,
         version=version,
@@ -230,6 +247,7 @@ def _tool(session: Session, thread: ServerThread, declared: McpTool, version: st
         idempotent=idempotent,
         may_change=True,
         schema=mask(declared.input_schema),
-        output_schema=mask(declared.output_schema) or TypeAdapter(McpText).json_schema(mode="serialization"),
+        output_schema=mask(declared.output_schema)
+        or TypeAdapter(McpText).json_schema(mode="serialization"),
         function=call,
     )

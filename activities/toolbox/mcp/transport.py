@@ -1,12 +1,12 @@
 """How a server is reached: a process that speaks on stdin and stdout, or a URL of streamable HTTP.
 
-What goes wrong with one message fails that call alone. The session ends with the transport: when the process has closed
-its output, or an HTTP server answers that it does not know the session.
+What goes wrong with one message fails that call alone. The session ends with the transport: when
+the process has closed its output, or an HTTP server answers that it does not know the session.
 
-Two answers are replaced on their way, as the SDK (2.3) has no way of its own for them. It validates a whole list of
-tools before it hands any of it on, so that one odd tool would cost all others. And an HTTP status reaches nobody: 401,
-404 and 500 are one error in the same words. Both happen in the transport, which the SDK lets its users write, and in
-none of its internals.
+Two answers are replaced on their way, as the SDK (2.3) has no way of its own for them. It validates
+a whole list of tools before it hands any of it on, so that one odd tool would cost all others. And
+an HTTP status reaches nobody: 401, 404 and 500 are one error in the same words. Both happen in the
+transport, which the SDK lets its users write, and in none of its internals.
 """
 
 import asyncio
@@ -45,7 +45,13 @@ from sennit.activities.limits import (
 )
 from sennit.activities.sandbox.reaper import bound_to_this_process
 from sennit.activities.toolbox.mcp.configuration import ServerDeclaration
-from sennit.activities.toolbox.mcp.http_transport import NOT_BEGUN, REFUSED, AdmittedTransport, CommandAuth, failed
+from sennit.activities.toolbox.mcp.http_transport import (
+    NOT_BEGUN,
+    REFUSED,
+    AdmittedTransport,
+    CommandAuth,
+    failed,
+)
 from sennit.activities.toolbox.mcp.stdio import StdioTransport
 from sennit.activities.toolbox.redaction import redact
 from sennit.workflows.plan.language.text import both_ends, one_line, printable
@@ -63,8 +69,8 @@ log = logging.getLogger("mcp.server")
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A declared server, with the secrets of its declaration filled in. `renewed` gives more headers, which expire;
-    `left_out` says by name why tools of it are not offered.
+    """A declared server, with the secrets of its declaration filled in. `renewed` gives more
+    headers, which expire; `left_out` says by name why tools of it are not offered.
     """
 
     name: str
@@ -77,9 +83,10 @@ class Server:
 
 @dataclass(slots=True)
 class Transport:
-    """One connection to a server. `ended` is set when its session is over, `doubted` when the server has refused a
-    request of its session in a way that may mean so; `last_line` is what its process wrote last on stderr. `errors` are
-    told what the server logs as an error, and `news` is set when it says that its list of tools has changed.
+    """One connection to a server. `ended` is set when its session is over, `doubted` when the
+    server has refused a request of its session in a way that may mean so; `last_line` is what its
+    process wrote last on stderr. `errors` are told what the server logs as an error, and `news` is
+    set when it says that its list of tools has changed.
     """
 
     server: Server
@@ -92,25 +99,32 @@ class Transport:
 
     @asynccontextmanager
     async def connected(self) -> AsyncIterator[Client]:
-        """Start the server, or connect to it, and greet it. Raises whatever the SDK raises when that fails, and
-        AddressRefused.
+        """Start the server, or connect to it, and greet it. Raises whatever the SDK raises when
+        that fails, and AddressRefused.
         """
         declared = self.server.declared
         if declared.command is None:
             url = declared.url or ""
-            await admit(url, declared=True)  # before anything else, so that a wrong address is named as such
-            patience = httpx2.Timeout(_CONNECT_SECONDS, read=max(_LEAST_READ_SECONDS, declared.timeout + 5))
+            # Before anything else, so that a wrong address is named as such.
+            await admit(url, declared=True)
+            patience = httpx2.Timeout(
+                _CONNECT_SECONDS, read=max(_LEAST_READ_SECONDS, declared.timeout + 5)
+            )
             async with (
                 _HttpClient(self, patience) as http,
                 self._greeted(
-                    streamable_http_client(url, http_client=http, max_sse_event_size=MAX_SERVER_MESSAGE_BYTES)
+                    streamable_http_client(
+                        url, http_client=http, max_sse_event_size=MAX_SERVER_MESSAGE_BYTES
+                    )
                 ) as client,
             ):
                 yield client
             return
         with self._stderr() as errors:
             command = bound_to_this_process([declared.command, *declared.args])
-            stdio = StdioTransport(command, self.server.env, declared.cwd, errors, self.leave_out_deep)
+            stdio = StdioTransport(
+                command, self.server.env, declared.cwd, errors, self.leave_out_deep
+            )
             async with self._greeted(stdio) as client:
                 yield client
 
@@ -131,7 +145,9 @@ class Transport:
             yield client
 
     async def _log(self, params: LoggingMessageNotificationParams) -> None:
-        """Tell the calls in flight what the server logs as an error: the protocol does not say whose it is."""
+        """Tell the calls in flight what the server logs as an error: the protocol
+        does not say whose it is.
+        """
         if params.level in _ERROR_LEVELS:
             if isinstance(params.data, str):
                 text = params.data
@@ -146,9 +162,13 @@ class Transport:
 
     @contextmanager
     def _stderr(self) -> Iterator[TextIO]:
-        """Give a file for what the server writes to stderr; its lines go to the log of this worker."""
+        """Give a file for what the server writes to stderr; its lines go to
+        the log of this worker.
+        """
         read, write = os.pipe()
-        threading.Thread(target=self._log_lines, args=(read,), name=f"mcp-{self.server.name}", daemon=True).start()
+        threading.Thread(
+            target=self._log_lines, args=(read,), name=f"mcp-{self.server.name}", daemon=True
+        ).start()
         with os.fdopen(write, "w") as errors:
             yield errors
 
@@ -176,7 +196,9 @@ class _Watched:
 
 
 class _Reader:
-    """What the SDK reads messages from. It leaves out tools for which the SDK would refuse a whole list."""
+    """What the SDK reads messages from. It leaves out tools for which the SDK
+    would refuse a whole list.
+    """
 
     def __init__(self, inner: Any, transport: Transport) -> None:
         self._inner = inner
@@ -203,7 +225,10 @@ class _Reader:
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> bool | None:
         """The SDK leaves when nothing more can come, and fails all calls in flight."""
         self._transport.ended.set()
@@ -218,7 +243,9 @@ class _Reader:
         if not isinstance(listed, list) or version is None:
             return item
         kept = [each for each in listed if self._is_valid(each, message.result, version)]
-        return replace(item, message=message.model_copy(update={"result": {**message.result, "tools": kept}}))
+        return replace(
+            item, message=message.model_copy(update={"result": {**message.result, "tools": kept}})
+        )
 
     def _is_valid(self, tool: Any, result: dict[str, Any], version: str) -> bool:
         try:
@@ -242,8 +269,8 @@ def leave_out(server: Server, tool: str, reason: str) -> None:
 
 
 class _HttpClient(httpx2.AsyncClient):
-    """What the SDK sends requests with. It keeps no cookies: what a server sets in the call of one run would go out
-    with those of others.
+    """What the SDK sends requests with. It keeps no cookies: what a server sets in the call of one
+    run would go out with those of others.
     """
 
     def __init__(self, transport: Transport, timeout: httpx2.Timeout) -> None:
@@ -265,7 +292,9 @@ class _HttpClient(httpx2.AsyncClient):
         except CommandFailed as error:
             return _with_request(failed(str(error), REFUSED), request)
         if response.status_code in _REFUSALS:
-            return await _replaced(response, f"it refuses the credentials ({response.status_code})", REFUSED)
+            return await _replaced(
+                response, f"it refuses the credentials ({response.status_code})", REFUSED
+            )
         if request.method == "POST" and _SESSION_HEADER in request.headers:
             if response.status_code == httpx2.codes.NOT_FOUND:
                 self._of.ended.set()

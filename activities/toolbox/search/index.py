@@ -1,8 +1,8 @@
 """The search index: one SQLite file per state of the documents, complete or absent.
 
-A file is built under a name of its own and renamed into place, so a killed builder leaves no index that can be
-opened, and concurrent builders only do the same work twice. Its name is a digest of what it holds: any change
-of the documents asks for another file.
+A file is built under a name of its own and renamed into place, so a killed builder leaves no index
+that can be opened, and concurrent builders only do the same work twice. Its name is a digest of
+what it holds: any change of the documents asks for another file.
 """
 
 import os
@@ -25,7 +25,12 @@ from sennit.activities.limits import (
     MAX_NAMED_FILES,
 )
 from sennit.activities.toolbox.errors import DocumentUnreadable, IndexUnusable, ToolError
-from sennit.activities.toolbox.files.documents import SEARCHABLE, most_bytes, passages, readable_text
+from sennit.activities.toolbox.files.documents import (
+    SEARCHABLE,
+    most_bytes,
+    passages,
+    readable_text,
+)
 from sennit.activities.toolbox.files.pdf import PdfTexts, can_read_pdf, remove_unused
 from sennit.activities.toolbox.paths import FoundFile, open_inside, scan_with_gaps
 from sennit.workflows.plan.bounded_cache import BoundedCache
@@ -57,10 +62,11 @@ _building = threading.Lock()
 
 
 def current_index(root: Path, cache: Path, progress: Callable[[str], None]) -> Path:
-    """Return the index of the documents below `root` as they are now, building it when there is none.
+    """Return the index of the documents below `root` as they are now, building
+    it when there is none.
 
-    Unchanged file attributes prove unchanged content only once they are older than the clock's grain; until
-    then content is compared. Raises TooManyFiles or IndexUnusable.
+    Unchanged file attributes prove unchanged content only once they are older than the clock's
+    grain; until then content is compared. Raises TooManyFiles or IndexUnusable.
     """
     started = time.time_ns()
     files = _documents(root)
@@ -79,8 +85,9 @@ def current_index(root: Path, cache: Path, progress: Callable[[str], None]) -> P
 
 
 def _documents(root: Path) -> tuple[FoundFile, ...]:
-    """Return what is below the folder. Of a file that no search reads, and of a folder that nobody may read, only the
-    path counts: a log beside the documents must not have them indexed again at each of its lines.
+    """Return what is below the folder. Of a file that no search reads, and of a folder that
+    nobody may read, only the path counts: a log beside the documents must not have them indexed
+    again at each of its lines.
     """
     files, closed = scan_with_gaps(root)
     documents: list[FoundFile] = []
@@ -103,14 +110,16 @@ def _is_closed_folder(file: FoundFile) -> bool:
 
 
 def open_index(index: Path) -> sqlite3.Connection:
-    """Open a complete index for reading; raises sqlite3.DatabaseError when it is damaged or gone."""
+    """Open a complete index for reading; raises sqlite3.DatabaseError when
+    it is damaged or gone.
+    """
     return sqlite3.connect(f"{index.as_uri()}?mode=ro&immutable=1", uri=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Shortcomings:
-    """What a search of an index does not see, in sentences: `not_read` about what it lacks, `doubtful` about what may
-    be wrong in it.
+    """What a search of an index does not see, in sentences: `not_read` about what it lacks,
+    `doubtful` about what may be wrong in it.
     """
 
     not_read: list[str]
@@ -118,7 +127,9 @@ class Shortcomings:
 
 
 def shortcomings(index: Path) -> Shortcomings:
-    """Return what a run should know of the documents behind an index. Raises sqlite3.DatabaseError."""
+    """Return what a run should know of the documents behind an index. Raises
+    sqlite3.DatabaseError.
+    """
     cut: list[str] = []
     taken: list[str] = []
     with closing(open_index(index)) as connection:
@@ -133,13 +144,18 @@ def shortcomings(index: Path) -> Shortcomings:
     not_read: list[str] = []
     doubtful: list[str] = []
     if unread:
-        not_read.append(f"{len(unread)} of the documents could not be read and were not searched: {_some(unread)}")
+        not_read.append(
+            f"{len(unread)} of the documents could not be read and were not searched: "
+            f"{_some(unread)}"
+        )
     if cut:
         most = f"the first {MAX_INDEXED_BYTES >> 20} MiB"
         not_read.append(f"of {len(cut)} of the documents only {most} were searched: {_some(cut)}")
     if others:
         kinds = " ".join(SEARCHABLE)
-        not_read.append(f"{len(others)} files were not searched, because search reads {kinds}: {_some(others)}")
+        not_read.append(
+            f"{len(others)} files were not searched, because search reads {kinds}: {_some(others)}"
+        )
     if taken:
         doubt = "of the documents are not UTF-8 and do not say what they are; read"
         doubtful.append(f"{len(taken)} {doubt}: {_some(taken)}")
@@ -188,14 +204,19 @@ def _add(state: blake2b, file: FoundFile, content: bytes | DocumentUnreadable | 
         state.update(str(content).encode())
 
 
-def _contents(root: Path, files: Sequence[FoundFile]) -> Iterator[tuple[FoundFile, bytes | DocumentUnreadable | None]]:
-    """Yield the content of each document as far as it is indexed, or why it is not; None for a file that no search
-    reads. A file that has vanished is left out.
+def _contents(
+    root: Path, files: Sequence[FoundFile]
+) -> Iterator[tuple[FoundFile, bytes | DocumentUnreadable | None]]:
+    """Yield the content of each document as far as it is indexed, or why it is not; None for a file
+    that no search reads. A file that has vanished is left out.
     """
     left = MAX_INDEXED_FOLDER_BYTES
     for file in files:
         if _is_closed_folder(file):
-            yield file, DocumentUnreadable(f"the folder {file.path or '.'!r}: this worker may not read it")
+            yield (
+                file,
+                DocumentUnreadable(f"the folder {file.path or '.'!r}: this worker may not read it"),
+            )
         elif not _is_searchable(file):
             yield file, None
         elif left <= 0:
@@ -210,7 +231,9 @@ def _contents(root: Path, files: Sequence[FoundFile]) -> Iterator[tuple[FoundFil
 
 
 def _content(root: Path, file: FoundFile) -> bytes | DocumentUnreadable | None:
-    """Return the content of a document as far as it is indexed, or why it cannot be read; None if it has vanished."""
+    """Return the content of a document as far as it is indexed, or why it cannot be read;
+    None if it has vanished.
+    """
     try:
         with open_inside(root, file.path) as opened:
             return opened.read(most_bytes(file.path, MAX_INDEXED_BYTES))
@@ -221,7 +244,9 @@ def _content(root: Path, file: FoundFile) -> bytes | DocumentUnreadable | None:
 
 
 def _build(root: Path, cache: Path, files: Sequence[FoundFile]) -> Path:
-    """Build an index and name it by what was read now, which may be newer than what the caller saw."""
+    """Build an index and name it by what was read now, which may be newer
+    than what the caller saw.
+    """
     folder = _index_path(root, cache, "").parent
     unfinished = folder / f"building-{os.getpid()}-{secrets.token_hex(4)}"
     try:
@@ -234,7 +259,9 @@ def _build(root: Path, cache: Path, files: Sequence[FoundFile]) -> Path:
         unfinished.replace(index)
         _remove_old(folder, index.name.split("-")[0])
     except (OSError, sqlite3.Error) as error:
-        raise IndexUnusable(f"the search index cannot be written: {error}", retryable=True) from error
+        raise IndexUnusable(
+            f"the search index cannot be written: {error}", retryable=True
+        ) from error
     finally:
         discard_index(unfinished)
     return index
@@ -243,7 +270,9 @@ def _build(root: Path, cache: Path, files: Sequence[FoundFile]) -> Path:
 def _write(unfinished: Path, root: Path, files: Sequence[FoundFile], texts: PdfTexts) -> str:
     state = _new_digest()
     with closing(sqlite3.connect(unfinished, isolation_level=None)) as connection:
-        connection.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; BEGIN;" + _SCHEMA)
+        connection.executescript(
+            "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; BEGIN;" + _SCHEMA
+        )
         for file, content in _contents(root, files):
             _add(state, file, content)
             if content is None:
@@ -257,7 +286,9 @@ def _write(unfinished: Path, root: Path, files: Sequence[FoundFile], texts: PdfT
     return state.hexdigest()
 
 
-def _write_document(connection: sqlite3.Connection, file: FoundFile, content: bytes, texts: PdfTexts) -> None:
+def _write_document(
+    connection: sqlite3.Connection, file: FoundFile, content: bytes, texts: PdfTexts
+) -> None:
     """Write the passages of one document, or why it has none."""
     whole = len(content) == file.size
     try:
@@ -275,7 +306,9 @@ def _write_document(connection: sqlite3.Connection, file: FoundFile, content: by
 
 
 def _remove_old(folder: Path, place: str) -> None:
-    """Remove indexes of former states and what killed builders left; whoever has one open keeps it."""
+    """Remove indexes of former states and what killed builders left; whoever
+    has one open keeps it.
+    """
     with suppress(OSError):
         aged = sorted(folder.glob(f"{place}-*.db"), key=lambda path: path.stat().st_mtime_ns)
         for path in aged[:-_KEPT]:

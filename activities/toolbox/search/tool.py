@@ -14,19 +14,28 @@ from sennit.activities.toolbox.definition import ToolContext
 from sennit.activities.toolbox.errors import IndexUnusable, ToolArgumentError
 from sennit.activities.toolbox.paths import documents_root
 from sennit.activities.toolbox.registry import tool
-from sennit.activities.toolbox.search.index import current_index, discard_index, open_index, shortcomings
+from sennit.activities.toolbox.search.index import (
+    current_index,
+    discard_index,
+    open_index,
+    shortcomings,
+)
 
 _BEST: Final = """
 SELECT path, title, text,
     round(-2.0 * bm25(passages, 1.0, 0.0, 0.0) - bm25(passages, 0.0, 2.0, 1.0), 4) AS score
 FROM passages WHERE passages MATCH ? ORDER BY score DESC, rowid LIMIT ?
 """
-"""Titles are scored apart from texts and count twice, so that a text that mentions a thing never beats its own page."""
+"""Titles are scored apart from texts and count twice, so that a text that mentions a thing
+never beats its own page.
+"""
 
 _WORD: Final = re.compile(r"[^\W_]+")
 _COMMON_WORDS: Final = (
-    "a about an and any are as at be been by can did do does find for from get give had has have how i in into is it "
-    "its list many me more most much my of on or per please s show t tell than that the their there these this to was "
+    "a about an and any are as at be been by can did do does find for from get give had has have "
+    "how i in into is it "
+    "its list many me more most much my of on or per please s show t tell than that the their "
+    "there these this to was "
     "we were what when where which while who whose why will with you"
 )
 _STOP_WORDS: Final = frozenset(_COMMON_WORDS.split())
@@ -55,17 +64,20 @@ class SearchResult(BaseModel):
 
     query: str
     count: int
-    not_read: Annotated[list[str], Field(description="What of the folder was not searched, and why")] = []
+    not_read: Annotated[
+        list[str], Field(description="What of the folder was not searched, and why")
+    ] = []
     items: list[FoundPassage]
 
 
 @tool(effect="read", timeout="60s", typical="50ms", resource="file")
 def search(args: SearchArguments, context: ToolContext) -> SearchResult:
-    """Search the documents folder and return the passages that answer the query best; `not_read` names the files that
-    were not searched, or only in part. It reads text, Markdown, HTML, PDF, and CSV and TSV row by row.
+    """Search the documents folder and return the passages that answer the query best; `not_read`
+    names the files that were not searched, or only in part. It reads text, Markdown, HTML, PDF, and
+    CSV and TSV row by row.
 
-    Words are matched whatever their case, accents and endings; operators and punctuation mean nothing. The
-    answer depends on the present content of the documents alone.
+    Words are matched whatever their case, accents and endings; operators and punctuation mean
+    nothing. The answer depends on the present content of the documents alone.
     """
     match = _any_word_of(args.query)
     if not match:
@@ -77,7 +89,8 @@ def search(args: SearchArguments, context: ToolContext) -> SearchResult:
 def _any_word_of(query: str) -> str:
     """Return the FTS5 expression that any word of `query` occurs; empty when it has none.
 
-    Each word is quoted, so that none is an operator. Stop words count only where there is no other word.
+    Each word is quoted, so that none is an operator. Stop words count only where
+    there is no other word.
     """
     words = _WORD.findall(unicodedata.normalize("NFC", query).lower())
     telling = [word for word in words if word not in _STOP_WORDS] or words

@@ -1,1 +1,3 @@
-"""A program with the modules that it imports and the programs that it runs, put together to one script."""
+"""A program with the modules that it imports and the programs that it runs, put
+together to one script.
+"""

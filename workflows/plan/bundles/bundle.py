@@ -1,13 +1,27 @@
-"""One script of several files: a program, and behind it each module that it imports or runs, with its text as it is."""
+"""One script of several files: a program, and behind it each module that it imports or runs,
+with its text as it is.
+"""
 
 import ast
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from sennit.workflows.plan.language.text import did_you_mean, format_name, nearest_or_known, text_bytes
+from sennit.workflows.plan.language.text import (
+    did_you_mean,
+    format_name,
+    nearest_or_known,
+    text_bytes,
+)
 from sennit.workflows.plan.limits import MAX_SCRIPT_BYTES, MAX_SCRIPT_FILES
-from sennit.workflows.plan.programs.files import FILE_MARK, files_in, modules_in, own_name, paths_of, with_name
+from sennit.workflows.plan.programs.files import (
+    FILE_MARK,
+    files_in,
+    modules_in,
+    own_name,
+    paths_of,
+    with_name,
+)
 from sennit.workflows.plan.programs.parsing import TooLarge, done_by_the_run, parsed
 from sennit.workflows.plan.programs.source import Source
 from sennit.workflows.plan.programs.vocabulary import RUN_PROGRAM
@@ -21,7 +35,9 @@ class Files(Protocol):
     """Where a program's modules are. Each may raise OSError, and UnicodeError."""
 
     def find(self, path: str, /) -> tuple[str, str] | None:
-        """Return where a file is and its text, None if there is none: of `helpers.py`, `pack/dates.py`."""
+        """Return where a file is and its text, None if there is none: of
+        `helpers.py`, `pack/dates.py`.
+        """
 
     def names(self) -> Collection[str]:
         """Return the names of all modules that are in no package."""
@@ -42,8 +58,8 @@ class Bundle:
 
 
 class BadBundle(Exception):
-    """A script cannot be put together. Each problem has the path of its file, "" for the program's, a line and a
-    sentence.
+    """A script cannot be put together. Each problem has the path of its file, "" for the program's,
+    a line and a sentence.
     """
 
     def __init__(self, problems: Collection[tuple[str, int, str]]) -> None:
@@ -68,9 +84,9 @@ class _File:
 
 
 def bundled(script: str, files: Files, path: str = "") -> Bundle:
-    """Return a script with the modules that it imports and the programs that it runs. Modules that it has already come
-    before those of the files. A script that does not parse, or that uses no other file, stays as it is, but for the
-    name of its file at its end. Raises BadBundle.
+    """Return a script with the modules that it imports and the programs that it runs. Modules that
+    it has already come before those of the files. A script that does not parse, or that uses no
+    other file, stays as it is, but for the name of its file at its end. Raises BadBundle.
     """
     try:
         parsed(script)
@@ -88,8 +104,8 @@ def bundled(script: str, files: Files, path: str = "") -> Bundle:
 
 
 def _mark_in_a_text(script: str) -> int | None:
-    """Return the line of what looks like the beginning of a module, and stands in a text of a program that is Python
-    as a whole; None if that is not what is wrong.
+    """Return the line of what looks like the beginning of a module, and stands in a text of a
+    program that is Python as a whole; None if that is not what is wrong.
     """
     modules = modules_in(script)
     if not modules:
@@ -126,7 +142,11 @@ class _Bundler:
             try:
                 tree = parsed(file.text)
             except SyntaxError as error:
-                kind = "the script is too large" if isinstance(error, TooLarge) else "this is not Python"
+                kind = (
+                    "the script is too large"
+                    if isinstance(error, TooLarge)
+                    else "this is not Python"
+                )
                 self.problems.append((file.place, error.lineno or 1, f"{kind}: {error.msg}"))
                 continue
             self._read(file, Source({"": tree}))
@@ -145,19 +165,25 @@ class _Bundler:
         rows = [part.rstrip("\n") for part in parts]
         script = "\n".join(rows) + "\n"
         if text_bytes(script) > MAX_SCRIPT_BYTES:
-            text = f"with its {len(self._modules)} modules the script has more than {MAX_SCRIPT_BYTES >> 20} MiB"
+            text = (
+                f"with its {len(self._modules)} modules the script has more than "
+                f"{MAX_SCRIPT_BYTES >> 20} MiB"
+            )
             raise BadBundle([("", 1, f"{text}: read data with tools")])
         return Bundle(script, paths)
 
     def _read(self, file: _File, source: Source) -> None:
         """Add what a file imports and runs."""
-        # Imports of words are no imports of files: what a file gives such a name cannot be imported.
+        # Imports of words are no imports of files: what a file gives such a
+        # name cannot be imported.
         for statement in done_by_the_run(ast.parse(file.text)):
             module = ""
             if isinstance(statement, ast.ImportFrom):
                 module = str(statement.module or "")
             if module and module not in _WORDS_FROM and self._find(module) is not None:
-                text = f"{module}.py gives something the name of a word of programs: give it another"
+                text = (
+                    f"{module}.py gives something the name of a word of programs: give it another"
+                )
                 self._problem(file, statement, text)
         for node in source.nodes:
             if isinstance(node, ast.Import):
@@ -173,7 +199,11 @@ class _Bundler:
         root, *_ = names = module.split(".")
         if self._files.is_of_python(root) or root in _WORDS_FROM:
             if self._find(root) is not None:
-                self._problem(file, node, f"{root}.py has the name of a module of Python or Sennit: give it another")
+                self._problem(
+                    file,
+                    node,
+                    f"{root}.py has the name of a module of Python or Sennit: give it another",
+                )
             return False
         is_file = self._find(root) is not None or self._find(module) is not None
         if not is_file and not self._is_folder(root):
@@ -220,7 +250,10 @@ class _Bundler:
         if call.args and isinstance(call.args[0], ast.Constant):
             name = call.args[0].value
         if not isinstance(name, str):
-            text = f'name the program as a text, before its arguments: {RUN_PROGRAM}("debate", question=...)'
+            text = (
+                f'name the program as a text, before its arguments: {RUN_PROGRAM}("debate", '
+                "question=...)"
+            )
             self._problem(file, call, text)
         elif name == self._own:
             return
@@ -228,7 +261,9 @@ class _Bundler:
             hint = nearest_or_known(name, sorted(self._files.names()))
             self._problem(file, call, f"there is no program {format_name(name)}{hint}")
         elif not self._is_program(name):
-            self._problem(file, call, f"{name}.py has no `async def main(...)`, so it is no program")
+            self._problem(
+                file, call, f"{name}.py has no `async def main(...)`, so it is no program"
+            )
 
     def _is_program(self, name: str) -> bool:
         found = self._find(name)
@@ -253,7 +288,9 @@ class _Bundler:
             self._problem(file, node, f"a script has at most {MAX_SCRIPT_FILES} modules")
             return True
         if modules_in(text):
-            self._problem(file, node, f"{place} has a line like {FILE_MARK.format('name.py')!r}: {_OTHERWISE}")
+            self._problem(
+                file, node, f"{place} has a line like {FILE_MARK.format('name.py')!r}: {_OTHERWISE}"
+            )
             return True
         added = _File(module, place, text, is_package=path == paths_of(module)[0])
         self._modules[path] = added
@@ -261,7 +298,9 @@ class _Bundler:
         return True
 
     def _find(self, module: str) -> tuple[str, str, str] | None:
-        """Return the path of a module in the script, where it is, and its text; None if there is none."""
+        """Return the path of a module in the script, where it is, and its text;
+        None if there is none.
+        """
         if not all(name.isidentifier() for name in module.split(".")):
             return None
         for path in paths_of(module):

@@ -1,4 +1,6 @@
-"""Whether a node's call can be made: its tool and arguments, its model, and the tools that a model may use."""
+"""Whether a node's call can be made: its tool and arguments, its model, and the
+tools that a model may use.
+"""
 
 from collections.abc import Iterator
 from typing import Any
@@ -8,7 +10,14 @@ from sennit.workflows.plan.checking.symbols import SymbolTable
 from sennit.workflows.plan.language import json_schema
 from sennit.workflows.plan.language.dependencies import works_of
 from sennit.workflows.plan.language.json_schema import Violation
-from sennit.workflows.plan.language.nodes import TURN_TOOLS, Instead, MapNode, ModelCall, Node, ToolCall
+from sennit.workflows.plan.language.nodes import (
+    TURN_TOOLS,
+    Instead,
+    MapNode,
+    ModelCall,
+    Node,
+    ToolCall,
+)
 from sennit.workflows.plan.language.problems import Problem, Where, no_such_tool
 from sennit.workflows.plan.language.references import parse_reference, references_in
 from sennit.workflows.plan.language.schema_keywords import Schema
@@ -17,7 +26,8 @@ from sennit.workflows.plan.limits import MAX_PATTERN_CHARACTERS
 
 
 def argument_problems(scope: SymbolTable, node: Node, where: Where) -> Iterator[Problem]:
-    """Yield what is wrong with a tool call: an unknown tool, unknown, missing or mistyped arguments.
+    """Yield what is wrong with a tool call: an unknown tool, unknown, missing
+    or mistyped arguments.
 
     Nothing without a catalogue.
     """
@@ -30,7 +40,9 @@ def argument_problems(scope: SymbolTable, node: Node, where: Where) -> Iterator[
             yield from _arguments(scope, tools, node, work, inside)
 
 
-def _arguments(scope: SymbolTable, tools: Tools, node: Node, work: ToolCall, inside: Where) -> Iterator[Problem]:
+def _arguments(
+    scope: SymbolTable, tools: Tools, node: Node, work: ToolCall, inside: Where
+) -> Iterator[Problem]:
     tool = tools.get(work.tool)
     if tool is None:
         message = no_such_tool(work.tool, tools)
@@ -52,7 +64,9 @@ def _arguments(scope: SymbolTable, tools: Tools, node: Node, work: ToolCall, ins
 def _text_violations(
     scope: SymbolTable, node: Node, where: Where, text: str, schema: Schema, defs: dict[str, Any]
 ) -> Iterator[Violation] | None:
-    """Judge a string with references: a reference alone keeps its type, inside text it becomes text."""
+    """Judge a string with references: a reference alone keeps its type,
+    inside text it becomes text.
+    """
     if "$" not in text or next(references_in(text), None) is None:
         if len(text) > MAX_PATTERN_CHARACTERS and "pattern" in schema:
             return json_schema.violations(text, {**schema, "pattern": None, "$defs": defs}, where)
@@ -75,7 +89,9 @@ def _text_violations(
 
 
 def _may_fit(types: frozenset[str], wanted: frozenset[str]) -> bool:
-    """Whether a value of one of these types may have a wanted one. Nothing is known where there are no types."""
+    """Whether a value of one of these types may have a wanted one. Nothing is known
+    where there are no types.
+    """
     if not types or not wanted or types & wanted:
         return True
     return "integer" in types and "number" in wanted
@@ -94,7 +110,9 @@ def model_problems(node: Node, index: int, models: tuple[str, ...]) -> Iterator[
 
 
 def turn_problems(scope: SymbolTable, node: Node, where: Where) -> Iterator[Problem]:
-    """Yield what is wrong with the tools of a model or sub-agent, and with a model's further turns."""
+    """Yield what is wrong with the tools of a model or sub-agent, and with a
+    model's further turns.
+    """
     for field, work in works_of(node):
         inside = (*where, *field)
         if isinstance(work, ModelCall):
@@ -126,11 +144,20 @@ def _turns(node: Node, work: ModelCall, inside: Where) -> Iterator[Problem]:
 def turn_rule_problems(work: ModelCall, at: Where) -> Iterator[Problem]:
     """Yield why a model cannot go on while some of its calls run."""
     if not work.tools:
-        yield Problem("turn", at, "says when the next turn of a model with `tools` starts; this one calls none")
+        yield Problem(
+            "turn",
+            at,
+            "says when the next turn of a model with `tools` starts; this one calls none",
+        )
     if work.workspace is not None:
-        message = "is `all` for a model with a `workspace`: each call works on what the one before it has left"
+        message = (
+            "is `all` for a model with a `workspace`: each call works on what the one before it "
+            "has left"
+        )
         yield Problem("turn", at, message)
     for name in work.tools:
         if name in TURN_TOOLS:
-            message = f"gives the model a call {name} of its own; the tool {name} must have another name"
+            message = (
+                f"gives the model a call {name} of its own; the tool {name} must have another name"
+            )
             yield Problem("turn", at, message)

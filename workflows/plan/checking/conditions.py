@@ -1,4 +1,6 @@
-"""Conditions that could never be decided: found before the run, by their form and by the types of what they test."""
+"""Conditions that could never be decided: found before the run, by their form and by the
+types of what they test.
+"""
 
 from collections.abc import Iterator
 from typing import Any
@@ -9,7 +11,11 @@ from sennit.workflows.plan.language.dependencies import names_in, stage_place
 from sennit.workflows.plan.language.json_schema import type_of
 from sennit.workflows.plan.language.nodes import MapNode, Node
 from sennit.workflows.plan.language.problems import Problem, Where
-from sennit.workflows.plan.language.references import Reference, parse_reference, parse_status_reference
+from sennit.workflows.plan.language.references import (
+    Reference,
+    parse_reference,
+    parse_status_reference,
+)
 from sennit.workflows.plan.language.text import did_you_mean, format_name, format_value
 
 STATUSES = ("succeeded", "failed", "skipped", "cancelled")
@@ -26,7 +32,9 @@ def condition_problems(scope: SymbolTable, node: Node, where: Where) -> Iterator
         yield from _problems(scope, node, stage.when, inside)
 
 
-def _problems(scope: SymbolTable, node: Node, condition: Condition | None, where: Where) -> Iterator[Problem]:
+def _problems(
+    scope: SymbolTable, node: Node, condition: Condition | None, where: Where
+) -> Iterator[Problem]:
     for at, test in comparisons_of(condition, (*where, "when")):
         reference = parse_reference(test.ref)
         status = parse_status_reference(test.ref)
@@ -34,7 +42,10 @@ def _problems(scope: SymbolTable, node: Node, condition: Condition | None, where
         if sentence:
             yield Problem("condition", at, sentence)
         if status is not None and "do" in where:
-            message = "for each item only values can be tested; what follows a node in `do` runs only if that has one"
+            message = (
+                "for each item only values can be tested; what follows a node in `do` runs only "
+                "if that has one"
+            )
             yield Problem("condition", (*at, "ref"), message)
         elif status is not None:
             yield from scope.check_name(status.node, node, (*at, "ref"))
@@ -42,7 +53,8 @@ def _problems(scope: SymbolTable, node: Node, condition: Condition | None, where
                 yield from _status(test, status.name, at)
         elif reference is None:
             message = (
-                f"{format_value(test.ref)} is not a reference; write `$node.path`, `$node:status` or `$node:error.type`"
+                f"{format_value(test.ref)} is not a reference; write `$node.path`, `$node:status` "
+                "or `$node:error.type`"
             )
             yield Problem("reference", (*at, "ref"), message)
         else:
@@ -70,7 +82,9 @@ def _value(scope: SymbolTable, test: Test) -> str | None:
             return None
         return f"`in` needs a list of values, not {format_value(value)}"
     if isinstance(value, list | dict):
-        return f"`{op}` compares with one value, not with {format_value(value)}; use `in` for several"
+        return (
+            f"`{op}` compares with one value, not with {format_value(value)}; use `in` for several"
+        )
     if op == "contains" and not isinstance(value, str):
         return f"`contains` looks for text, not for {format_value(value)}"
     if op in _ORDER and (value is None or isinstance(value, bool)):
@@ -83,7 +97,9 @@ def _value(scope: SymbolTable, test: Test) -> str | None:
 
 def _status(test: Test, name: str, at: Where) -> Iterator[Problem]:
     if test.op in _ORDER:
-        yield Problem("condition", (*at, "op"), f"a status has no order; use eq, ne or in, not {test.op}")
+        yield Problem(
+            "condition", (*at, "op"), f"a status has no order; use eq, ne or in, not {test.op}"
+        )
     if name != "status" or test.op not in ("eq", "ne", "in"):
         return
     for value in _values(test):

@@ -28,18 +28,26 @@ def fallback_problems(scope: SymbolTable) -> Iterator[Problem]:
             continue
         where = ("nodes", index, "on_error", "instead")
         if fallback in hosts:
-            message = f"`{fallback}` is already the fallback node of `{hosts[fallback]}`; give each node its own"
+            message = (
+                f"`{fallback}` is already the fallback node of `{hosts[fallback]}`; give each "
+                "node its own"
+            )
             yield Problem("instead", where, message)
         user = users.get(fallback)
         if user:
-            message = f"`{fallback}` runs only when `{node.id}` fails, so `{user}` must name `{node.id}` instead of it"
+            message = (
+                f"`{fallback}` runs only when `{node.id}` fails, so `{user}` must name "
+                f"`{node.id}` instead of it"
+            )
             yield Problem("instead", where, message)
         hosts[fallback] = node.id
     yield from _never_runs(scope, hosts)
 
 
 def stage_fallback_problems(node: MapNode, where: Where) -> Iterator[Problem]:
-    """Yield what keeps a node in a map's `do` from being the fallback of one other node there, and of nothing else."""
+    """Yield what keeps a node in a map's `do` from being the fallback of one other node
+    there, and of nothing else.
+    """
     places: dict[str, int] = {}
     for position, stage in enumerate(node.do):
         if stage.id is not None:
@@ -52,7 +60,11 @@ def stage_fallback_problems(node: MapNode, where: Where) -> Iterator[Problem]:
         place = dependencies.stage_place(node, position)
         at = (*where, *place, "on_error", "instead")
         if name == stage.id or name not in places:
-            yield Problem("instead", at, f"{format_name(name)} is no other node of this `do`; name one by its id there")
+            yield Problem(
+                "instead",
+                at,
+                f"{format_name(name)} is no other node of this `do`; name one by its id there",
+            )
             continue
         if name in hosts:
             message = f"`{name}` is already the fallback node of {hosts[name]}; give each its own"
@@ -64,8 +76,12 @@ def stage_fallback_problems(node: MapNode, where: Where) -> Iterator[Problem]:
         yield from _misread_fallbacks(node, where, places, hosts)
 
 
-def _misread_fallbacks(node: MapNode, where: Where, places: dict[str, int], hosts: dict[str, str]) -> Iterator[Problem]:
-    """Yield what refers to a fallback in a map's `do`, and what a fallback refers to that may have no value then."""
+def _misread_fallbacks(
+    node: MapNode, where: Where, places: dict[str, int], hosts: dict[str, str]
+) -> Iterator[Problem]:
+    """Yield what refers to a fallback in a map's `do`, and what a fallback refers to that
+    may have no value then.
+    """
     limits = _limits_of_fallbacks(node, hosts)
     for name in hosts:
         if name not in limits:
@@ -77,16 +93,23 @@ def _misread_fallbacks(node: MapNode, where: Where, places: dict[str, int], host
             continue
         name = readers.get(int(place[1]), "")
         if reference.node in hosts:
-            message = f"`${reference.node}` runs only in place of {hosts[reference.node]}; refer to that one"
+            message = (
+                f"`${reference.node}` runs only in place of {hosts[reference.node]}; refer to "
+                "that one"
+            )
             yield Problem("instead", (*where, *place), message)
         elif name in limits and places.get(reference.node, -1) >= limits[name]:
-            message = f"`${reference.node}` may have no value when `{name}` runs; read what is above {hosts[name]}"
+            message = (
+                f"`${reference.node}` may have no value when `{name}` runs; read what is above "
+                f"{hosts[name]}"
+            )
             yield Problem("instead", (*where, *place), message)
 
 
 def _limits_of_fallbacks(node: MapNode, hosts: dict[str, str]) -> dict[str, int]:
-    """Return for each fallback in a map's `do` the place of the node of the chain that it stands in for in the end:
-    what stands there or below has no value when it runs. One that stands in for none is left out.
+    """Return for each fallback in a map's `do` the place of the node of the chain that it
+    stands in for in the end: what stands there or below has no value when it runs. One that
+    stands in for none is left out.
     """
     by_name: dict[str, AnyStage] = {}
     for stage in node.do:
@@ -107,7 +130,9 @@ def _limits_of_fallbacks(node: MapNode, hosts: dict[str, str]) -> dict[str, int]
 
 
 def _never_runs(scope: SymbolTable, hosts: dict[str, str]) -> Iterator[Problem]:
-    """A fallback node ends after its host has run, so what the host waits for must not wait for it."""
+    """A fallback node ends after its host has run, so what the host waits
+    for must not wait for it.
+    """
     if not hosts:
         return
     nodes = scope.plan.nodes
@@ -127,7 +152,8 @@ def _never_runs(scope: SymbolTable, hosts: dict[str, str]) -> Iterator[Problem]:
         if hosts.get(name) == following:
             from_host = [*path[place:], *path[1:place]]
             message = (
-                f"{format_path(from_host)}, which runs only when {following} has failed; take one of these edges out"
+                f"{format_path(from_host)}, which runs only when {following} has failed; take one "
+                "of these edges out"
             )
             yield Problem("instead", ("nodes", known[following], "on_error", "instead"), message)
             return

@@ -20,7 +20,9 @@ def bind_inputs(plan: Plan, inputs: dict[str, Any]) -> dict[str, Any]:
 
 
 def input_problems(plan: Plan, inputs: dict[str, Any]) -> Iterator[Problem]:
-    """Yield unknown, missing and mistyped inputs; when there are none, those that maps and conditions cannot use."""
+    """Yield unknown, missing and mistyped inputs; when there are none, those that maps and
+    conditions cannot use.
+    """
     is_valid = True
     for problem in _each(plan, inputs):
         is_valid = False
@@ -66,7 +68,9 @@ def _lists(plan: Plan, values: dict[str, Any]) -> Iterator[Problem]:
         if not isinstance(items, list):
             yield Problem("input", at, f"{format_name(node.over)} is not a list; give one")
         elif len(items) > node.max_items:
-            message = f"{format_name(node.over)} has {len(items)} items; max_items is {node.max_items}"
+            message = (
+                f"{format_name(node.over)} has {len(items)} items; max_items is {node.max_items}"
+            )
             yield Problem("input", at, message)
 
 

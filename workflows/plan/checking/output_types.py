@@ -1,4 +1,6 @@
-"""What each node of a plan gives, as far as a schema tells: the types behind references, before anything has run."""
+"""What each node of a plan gives, as far as a schema tells: the types behind references,
+before anything has run.
+"""
 
 from typing import Any
 
@@ -27,7 +29,9 @@ Found = tuple[Schema | None, str | None]
 
 
 class OutputTypes:
-    """The schemas of a plan's outputs and inputs, with those of the tools where a catalogue is known."""
+    """The schemas of a plan's outputs and inputs, with those of the tools
+    where a catalogue is known.
+    """
 
     def __init__(self, plan: Plan, tools: Tools) -> None:
         self._nodes = plan.by_id
@@ -38,7 +42,8 @@ class OutputTypes:
     def at(self, reference: Reference, reader: Node | None = None) -> Found:
         """Return (schema at the reference or None when unknown, sentence when it cannot exist).
 
-        `reader` is the node that refers: in a map's template its item's name has the schema of the list's items.
+        `reader` is the node that refers: in a map's template its item's name has the
+        schema of the list's items.
         """
         if reader is not None:
             root = self._root(reference, reader)
@@ -158,7 +163,9 @@ def schema_of_input(spec: InputSpec) -> Schema:
 
 
 def _into(here: Schema, step: Step, defs: dict[str, Any]) -> tuple[Any, str | None]:
-    """Follow one step of a path through a schema: (schema or None when unknown, sentence when impossible)."""
+    """Follow one step of a path through a schema: (schema or None when unknown,
+    sentence when impossible).
+    """
     choices = json_schema.choices_of(here)
     if choices:
         return None, _wrong_in_all(choices, step, defs)
@@ -181,8 +188,8 @@ def _into(here: Schema, step: Step, defs: dict[str, Any]) -> tuple[Any, str | No
 
 
 def _wrong_in_all(choices: list[Any], step: Step, defs: dict[str, Any]) -> str | None:
-    """Return why no alternative has this step, or None if one may have it. Alternatives in alternatives are not looked
-    at, and so are those behind the first 20.
+    """Return why no alternative has this step, or None if one may have it. Alternatives in
+    alternatives are not looked at, and so are those behind the first 20.
     """
     sentences = []
     for choice in choices[:_MAX_CHOICES]:

@@ -1,7 +1,8 @@
-"""The schemas that a plan brings itself: every keyword must be one that `json_schema.py` knows, and mean what it says.
+"""The schemas that a plan brings itself: every keyword must be one that `json_schema.py` knows,
+and mean what it says.
 
-A keyword that nothing checks would be a promise nobody keeps, and so would a pattern that the engine cannot take; both
-are refused before the run.
+A keyword that nothing checks would be a promise nobody keeps, and so would a pattern that the
+engine cannot take; both are refused before the run.
 """
 
 from collections.abc import Iterator
@@ -16,12 +17,20 @@ from sennit.workflows.plan.limits import MAX_JSON_LEVELS
 
 _SCHEMA_OF_SCHEMAS: Schema = {
     **SCHEMA,
-    "$defs": {"schema": {"type": ["object", "boolean"], "properties": KEYWORDS, "additionalProperties": False}},
+    "$defs": {
+        "schema": {
+            "type": ["object", "boolean"],
+            "properties": KEYWORDS,
+            "additionalProperties": False,
+        }
+    },
 }
 
 
 def unknown_keywords(schema: Any, where: Where = ()) -> Iterator[Violation]:
-    """Yield (path, sentence) for each keyword that no check would look at, and for each that is malformed."""
+    """Yield (path, sentence) for each keyword that no check would look at, and for
+    each that is malformed.
+    """
     is_wrong = False
     for path, sentence in violations(schema, _SCHEMA_OF_SCHEMAS):
         is_wrong = True
@@ -46,7 +55,10 @@ def _meaningless(schema: Any, where: Where, defs: dict[str, Any]) -> Iterator[Vi
     if "$ref" in schema:
         known = [f"#/$defs/{name}" for name in defs]
         if schema["$ref"] not in known:
-            sentence = f"{format_value(schema['$ref'])} is not in `$defs`; write #/$defs/NAME, with one of "
+            sentence = (
+                f"{format_value(schema['$ref'])} is not in `$defs`; write #/$defs/NAME, with one "
+                "of "
+            )
             yield (*where, "$ref"), sentence + format_names(defs)
     for name in ("items", "additionalProperties"):
         yield from _meaningless(schema.get(name), (*where, name), defs)

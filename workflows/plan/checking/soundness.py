@@ -1,4 +1,6 @@
-"""What can be said of a plan besides its problems: of its sound part if the form of the rest is wrong, and warnings."""
+"""What can be said of a plan besides its problems: of its sound part if the form of the rest
+is wrong, and warnings.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -21,7 +23,9 @@ _HARMLESS = ("pure", "read")
 
 
 class SoundPart(NamedTuple):
-    """A plan in which other nodes stand for those of a wrong form, and where something of it was left out."""
+    """A plan in which other nodes stand for those of a wrong form, and where
+    something of it was left out.
+    """
 
     plan: Plan
     nodes: frozenset[int]
@@ -39,7 +43,8 @@ class SoundPart(NamedTuple):
 def sound_part(data: Mapping[str, Any], problems: Iterable[Problem]) -> SoundPart | None:
     """Return the plan without what is wrong with its form; None if what is left would be no plan.
 
-    A node of a wrong form keeps its id, and of its output nothing is known. So what refers to it is judged as before.
+    A node of a wrong form keeps its id, and of its output nothing is known. So what refers to
+    it is judged as before.
     """
     places = [problem.where for problem in problems]
     if () in places or ("nodes",) in places:
@@ -69,8 +74,8 @@ def sound_part(data: Mapping[str, Any], problems: Iterable[Problem]) -> SoundPar
 
 
 def unused_nodes(plan: Plan, tools: Mapping[str, Mapping[str, Any]]) -> Iterator[Problem]:
-    """Yield the nodes of a plan whose output nothing uses, if they do nothing else either: that write nothing and ask
-    nobody.
+    """Yield the nodes of a plan whose output nothing uses, if they do nothing else either: that
+    write nothing and ask nobody.
     """
     if plan.answer is None:
         return

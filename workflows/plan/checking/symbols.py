@@ -12,7 +12,9 @@ from sennit.workflows.plan.language.text import did_you_mean, format_name, forma
 
 
 def _is_above(node: MapNode, name: str, where: Where) -> bool:
-    """Whether a name in a map's `do` is that of the item, or of a node before the one that has the reference."""
+    """Whether a name in a map's `do` is that of the item, or of a node before the one
+    that has the reference.
+    """
     if name == node.as_:
         return True
     place = where[where.index("do") + 1]
@@ -20,7 +22,8 @@ def _is_above(node: MapNode, name: str, where: Where) -> bool:
 
 
 class SymbolTable:
-    """The names of one plan: `known` maps ids to the first node with it, `used` counts them, `links` has the edges.
+    """The names of one plan: `known` maps ids to the first node with it, `used` counts them,
+    `links` has the edges.
 
     `tools` is None when no catalogue is known.
     """
@@ -43,8 +46,12 @@ class SymbolTable:
             hint = self._hint(name)
             yield Problem("dangling", where, f"there is no node {format_name(name)}{hint}")
 
-    def check_reference(self, reference: Reference, node: Node | None, where: Where) -> Iterator[Problem]:
-        """Yield the problem of a reference to nothing. `node` is who refers, None for the answer."""
+    def check_reference(
+        self, reference: Reference, node: Node | None, where: Where
+    ) -> Iterator[Problem]:
+        """Yield the problem of a reference to nothing. `node` is who
+        refers, None for the answer.
+        """
         name = reference.node
         # In a map's `do`, the item and the nodes above have names of their own.
         names_inside: tuple[str, ...] = ()
@@ -63,7 +70,11 @@ class SymbolTable:
                 return
             yield from self.check_name(name, node, where)
         elif is_inside and isinstance(node, MapNode) and not _is_above(node, name, where):
-            yield Problem("dangling", where, f"`${name}` has no value here; a node in `do` reads only those above it")
+            yield Problem(
+                "dangling",
+                where,
+                f"`${name}` has no value here; a node in `do` reads only those above it",
+            )
             return
         _, sentence = self.outputs.at(reference, node if is_inside else None)
         if sentence:
@@ -79,7 +90,9 @@ class SymbolTable:
         return no_such_input(str(reference.path[0]), self.plan.inputs)
 
     def format_reference(self, value: object) -> str | None:
-        """Return the reference that a plain value looks like, in backticks, for places where nothing is bound."""
+        """Return the reference that a plain value looks like, in backticks, for places
+        where nothing is bound.
+        """
         if not isinstance(value, str):
             return None
         reference = parse_reference(value)

@@ -27,13 +27,20 @@ from sennit.workflows.plan.language.problems import Problem, Where
 from sennit.workflows.plan.language.references import malformed_in, parse_reference, references_in
 from sennit.workflows.plan.language.schema_keywords import Schema
 from sennit.workflows.plan.language.text import format_name, format_names, format_value
-from sennit.workflows.plan.limits import MAX_EDGES, MAX_MAPPED_AGENTS, MAX_NODE_FACTS, MAX_PLAN_PROBLEMS
+from sennit.workflows.plan.limits import (
+    MAX_EDGES,
+    MAX_MAPPED_AGENTS,
+    MAX_NODE_FACTS,
+    MAX_PLAN_PROBLEMS,
+)
 
 __all__ = ["parse_plan", "problems_of"]
 
 Catalogue = list[dict[str, Any]]
 STAGE_WORDS = ("question", "ledger")
-"""No ids in a map's `do`: activities that ask, or look up, for an item have them behind its name."""
+"""No ids in a map's `do`: activities that ask, or look up, for an item
+have them behind its name.
+"""
 
 
 def problems_of(
@@ -43,10 +50,11 @@ def problems_of(
     models: tuple[str, ...] | None = None,
     links: Sequence[dependencies.Links] | None = None,
 ) -> list[Problem]:
-    """Return what is wrong with `plan`, node by node and then as a whole; the first 100 problems, none twice.
+    """Return what is wrong with `plan`, node by node and then as a whole; the first
+    100 problems, none twice.
 
-    Without a catalogue tools and their arguments are not checked; without `models` model names are not. `links` are
-    what its nodes depend on, if that is known.
+    Without a catalogue tools and their arguments are not checked; without `models` model names are
+    not. `links` are what its nodes depend on, if that is known.
     """
     tools = None
     if catalogue is not None:
@@ -125,7 +133,9 @@ def _malformed(text: str, where: Where) -> Iterator[Problem]:
     if "${" not in text:
         return
     for found in malformed_in(text):
-        message = f"{format_value(found)} is not a reference; write ${{node.path}}, or `$$` for a dollar"
+        message = (
+            f"{format_value(found)} is not a reference; write ${{node.path}}, or `$$` for a dollar"
+        )
         yield Problem("reference", where, message)
 
 
@@ -148,11 +158,18 @@ def _items(scope: SymbolTable, node: JoinNode, name: str, where: Where) -> Itera
     if problem is not None:
         yield problem
     elif not isinstance(scope.plan.nodes[scope.known[name]], MapNode):
-        yield Problem("items", at, f"`{name}` is no map, so it has no items; write `inputs: [{name}]`")
+        yield Problem(
+            "items", at, f"`{name}` is no map, so it has no items; write `inputs: [{name}]`"
+        )
     if node.inputs != (name,):
-        yield Problem("items", (*where, "inputs"), "a join has `inputs` or `items`; leave one of them out")
+        yield Problem(
+            "items", (*where, "inputs"), "a join has `inputs` or `items`; leave one of them out"
+        )
     if node.policy in ("all", "settled"):
-        message = f"the map itself waits for all its items; refer to ${name}, or write `policy: first` or a quorum"
+        message = (
+            f"the map itself waits for all its items; refer to ${name}, or write `policy: first` "
+            "or a quorum"
+        )
         yield Problem("items", at, message)
 
 
@@ -162,7 +179,9 @@ def _quorum(node: JoinNode, where: Where) -> Iterator[Problem]:
     quorum = node.policy.quorum
     count = len(node.inputs)
     if isinstance(quorum, int) and quorum > count:
-        message = f"a quorum of {format_value(quorum)} can never be reached with {count} inputs; lower it"
+        message = (
+            f"a quorum of {format_value(quorum)} can never be reached with {count} inputs; lower it"
+        )
         yield Problem("arity", (*where, "policy", "quorum"), message)
 
 
@@ -184,7 +203,9 @@ def _map(scope: SymbolTable, node: MapNode, where: Where) -> Iterator[Problem]:
         taken = "is a node"
         if node.as_ in RESERVED_IDS:
             taken = "is reserved"
-        yield Problem("reserved_id", at, f"`{node.as_}` {taken}; give the item another name with `as`")
+        yield Problem(
+            "reserved_id", at, f"`{node.as_}` {taken}; give the item another name with `as`"
+        )
     agents_per_item = 1
     if not node.runs_apart:
         kinds = [stage.kind for stage in node.do]
@@ -192,7 +213,8 @@ def _map(scope: SymbolTable, node: MapNode, where: Where) -> Iterator[Problem]:
     agents = node.max_items * agents_per_item
     if agents > MAX_MAPPED_AGENTS:
         message = (
-            f"{node.max_items:,} items could start {agents:,} sub-agents, each a run of its own; at most "
+            f"{node.max_items:,} items could start {agents:,} sub-agents, each a run of its own; "
+            "at most "
             f"{MAX_MAPPED_AGENTS:,}. Lower it, or give each sub-agent several items"
         )
         yield Problem("limit", (*where, "max_items"), message)
@@ -203,7 +225,9 @@ def _map(scope: SymbolTable, node: MapNode, where: Where) -> Iterator[Problem]:
 
 
 def _stage_id(scope: SymbolTable, node: MapNode, position: int, where: Where) -> Iterator[Problem]:
-    """Yield what is wrong with the id of a node in `do`: all have one but the last, which is the item itself."""
+    """Yield what is wrong with the id of a node in `do`: all have one but the last,
+    which is the item itself.
+    """
     name = node.do[position].id
     is_last = position == len(node.do) - 1
     if is_last:
@@ -211,11 +235,14 @@ def _stage_id(scope: SymbolTable, node: MapNode, position: int, where: Where) ->
             wrong = "`do` is a node without `id`"
             if position:
                 wrong = "the last node of `do` has no `id`"
-            yield Problem("unknown_field", (*where, "id"), f"{wrong}: the map names its copies m[0], m[1] ...")
+            yield Problem(
+                "unknown_field", (*where, "id"), f"{wrong}: the map names its copies m[0], m[1] ..."
+            )
         return
     if name is None:
         message = (
-            "`id` is missing: those below refer to this node by it, and it names its copies m[0].page, m[1].page ..."
+            "`id` is missing: those below refer to this node by it, and it names its copies "
+            "m[0].page, m[1].page ..."
         )
         yield Problem("missing_field", where, message)
         return
@@ -257,7 +284,9 @@ def _on_error(scope: SymbolTable, node: Node, where: Where) -> Iterator[Problem]
         name = node.on_error.instead
         at = (*where, "on_error", "instead")
         if name == node.id:
-            yield Problem("instead", at, f"`{name}` cannot be its own fallback node; name another one")
+            yield Problem(
+                "instead", at, f"`{name}` cannot be its own fallback node; name another one"
+            )
         else:
             yield from scope.check_name(name, node, at)
     if isinstance(node.on_error, Fallback):
@@ -270,7 +299,9 @@ def _on_error(scope: SymbolTable, node: Node, where: Where) -> Iterator[Problem]
                 yield from _fallback(scope, work.on_error, "write the value itself", inside)
 
 
-def _fallback(scope: SymbolTable, on_error: Fallback, advice: str, where: Where) -> Iterator[Problem]:
+def _fallback(
+    scope: SymbolTable, on_error: Fallback, advice: str, where: Where
+) -> Iterator[Problem]:
     reference = scope.format_reference(on_error.fallback)
     if reference:
         message = f"a fallback is a plain value, so {reference} would stay text; {advice}"
@@ -287,7 +318,9 @@ def _inputs(plan: Plan) -> Iterator[Problem]:
 def _end(plan: Plan) -> Iterator[Problem]:
     ends = dependencies.leaves(plan)
     if len(ends) != 1:
-        message = f"say what `answer` is: {len(ends)} nodes have no consumer ({format_names(ends, 8)})"
+        message = (
+            f"say what `answer` is: {len(ends)} nodes have no consumer ({format_names(ends, 8)})"
+        )
         yield Problem("answer", (), message)
 
 
@@ -303,7 +336,9 @@ def _answer(scope: SymbolTable) -> Iterator[Problem]:
 
 
 def _cycle(scope: SymbolTable) -> Iterator[Problem]:
-    """Yield one cycle of several nodes, if any, named as a path; or that there are too many edges."""
+    """Yield one cycle of several nodes, if any, named as a path; or that
+    there are too many edges.
+    """
     nodes = scope.plan.nodes
     known = scope.known
     after = []
@@ -315,7 +350,10 @@ def _cycle(scope: SymbolTable) -> Iterator[Problem]:
         after.append(waits)
     count = sum(map(len, after))
     if count > MAX_EDGES:
-        message = f"{count:,} edges; at most {MAX_EDGES:,}. Put a join between nodes that all need the same"
+        message = (
+            f"{count:,} edges; at most {MAX_EDGES:,}. Put a join between nodes that all need the "
+            "same"
+        )
         yield Problem("too_many_edges", ("nodes",), message)
         return
     path = first_cycle(after)

@@ -1,4 +1,6 @@
-"""From a checked plan to the execution plan of the scheduler: edges by index, queues, times, effects, summaries."""
+"""From a checked plan to the execution plan of the scheduler: edges by index, queues,
+times, effects, summaries.
+"""
 
 import json
 import re
@@ -17,7 +19,12 @@ from sennit.workflows.plan.compile.execution_plan import (
 from sennit.workflows.plan.compile.forecast import ranks
 from sennit.workflows.plan.compile.resource_locks import locks_of
 from sennit.workflows.plan.language import dependencies
-from sennit.workflows.plan.language.conditions import Condition, ConditionError, compiled_tests, holds
+from sennit.workflows.plan.language.conditions import (
+    Condition,
+    ConditionError,
+    compiled_tests,
+    holds,
+)
 from sennit.workflows.plan.language.facts import MISSING, FactTooLarge, facts_of
 from sennit.workflows.plan.language.limits import CALL_SECONDS, tokens_in
 from sennit.workflows.plan.language.nodes import (
@@ -69,8 +76,8 @@ WRITE_ATTEMPTS = 2
 class PlanCompiler:
     """Compiles one plan that has passed every check.
 
-    `docs` is the run's folder of documents, `inputs` are the bound inputs, `goal` the run's where it is not the
-    plan's. `keep` stores a fallback value and returns its digest and size.
+    `docs` is the run's folder of documents, `inputs` are the bound inputs, `goal` the run's where
+    it is not the plan's. `keep` stores a fallback value and returns its digest and size.
     """
 
     def __init__(
@@ -105,8 +112,8 @@ class PlanCompiler:
     def execution_plan(
         self, on_failure: OnFailure | None, links: Sequence[dependencies.Links] | None = None
     ) -> ExecutionPlan:
-        """Return the execution plan. `on_failure` of the request wins over the plan's. `links` are what the nodes
-        depend on, if that is known.
+        """Return the execution plan. `on_failure` of the request wins over the plan's. `links` are
+        what the nodes depend on, if that is known.
         """
         plan = self._plan
         if not links:
@@ -173,7 +180,9 @@ class PlanCompiler:
         return spec
 
     def _turn(self, spec: NodeSpec, turn: TurnCalls) -> None:
-        """Annotate the join before a further turn of a tool loop that may close before all calls have ended."""
+        """Annotate the join before a further turn of a tool loop that may close
+        before all calls have ended.
+        """
         spec.policy = "turn"
         spec.turn_calls = turn.calls
         spec.awaited = self._indices(turn.awaited)
@@ -200,7 +209,9 @@ class PlanCompiler:
         return [self._index[name] for name in names]
 
     def _reads(self, names: Iterable[str], source: str | None) -> list[int]:
-        """Return the nodes whose outputs an activity loads: not those of the `source` of a map item by item."""
+        """Return the nodes whose outputs an activity loads: not those of the `source`
+        of a map item by item.
+        """
         reads: list[int] = []
         for name in names:
             if name != source:
@@ -261,8 +272,8 @@ class PlanCompiler:
         return seconds
 
     def _prompt_tokens(self, work: ModelCall) -> int:
-        """Return about how many tokens a call sends beside the outputs of other nodes: its text, with the inputs and
-        the goal that it refers to, and its schema.
+        """Return about how many tokens a call sends beside the outputs of other nodes: its text,
+        with the inputs and the goal that it refers to, and its schema.
         """
         texts = [work.prompt]
         if work.output_schema:
@@ -306,7 +317,8 @@ class PlanCompiler:
         if source is not None:
             spec.source = self._index[source]
 
-        # Of a chain, the activity of the last node loads only what that one reads, if it reads anything.
+        # Of a chain, the activity of the last node loads only what that one
+        # reads, if it reads anything.
         reads: list[str] = []
         if spec.stages:
             reads = dependencies.links_of(node.at_stage("")).reads
@@ -325,9 +337,9 @@ class PlanCompiler:
             self._item_on_error(spec, node.do[-1])
 
     def _run_of_item(self, spec: NodeSpec, node: MapNode) -> None:
-        """Annotate a map whose items are runs of their own. Each holds all locks of its nodes, because a run knows
-        nothing of the locks in another. The items get equal parts of the budget: what a node in `do` is estimated to
-        take is no limit for all of an item.
+        """Annotate a map whose items are runs of their own. Each holds all locks of its nodes,
+        because a run knows nothing of the locks in another. The items get equal parts of the
+        budget: what a node in `do` is estimated to take is no limit for all of an item.
         """
         spec.item_kind = "agent"
         locks: dict[str, int] = {}
@@ -357,11 +369,12 @@ class PlanCompiler:
         return list(locks.items())
 
     def _tools_of(self, script: str) -> Iterable[str]:
-        """Return the tools that a script may call, by the words in its text: to parse a stranger's script here could
-        take all of a worker's time.
+        """Return the tools that a script may call, by the words in its text: to parse a stranger's
+        script here could take all of a worker's time.
         """
         names = _names_in(script)
-        # A sub-agent has all tools unless the script gives it some, and the names of `tools` may come from anywhere.
+        # A sub-agent has all tools unless the script gives it some, and the names of `tools`
+        # may come from anywhere.
         if "agent" in names or "tools" in names:
             return self._tools
         # `llm(..., **settings)` may hold `tools` too.
@@ -377,7 +390,9 @@ class PlanCompiler:
         return False
 
     def _stage(self, node: MapNode, name: str) -> NodeSpec:
-        """Return a node of a chain as the scheduler sees it: a map over the same list that is no node of the plan."""
+        """Return a node of a chain as the scheduler sees it: a map over the same list that
+        is no node of the plan.
+        """
         links = dependencies.links_of(node)
         named = node.model_copy(update={"id": f"{node.id}.{name}"})
         summary = summary_of(named, links)
@@ -405,7 +420,9 @@ class PlanCompiler:
             spec.item_fallback = self._fallback(work.on_error.fallback, [])
 
     def _condition(self, condition: Condition, index: int) -> dict[str, Any]:
-        """Return a condition in JSON form with each test's place of its fact; tests of inputs are decided now."""
+        """Return a condition in JSON form with each test's place of its fact; tests of
+        inputs are decided now.
+        """
         data: dict[str, Any] = condition.model_dump(mode="json", by_alias=True)
         for test in compiled_tests(data):
             self._place_test(test, index)
@@ -426,8 +443,8 @@ class PlanCompiler:
     def _decide(self, test: dict[str, Any], reference: Reference, index: int) -> None:
         """Decide a test of an input now.
 
-        One that cannot be decided may be guarded by another part of the condition. It gets the place of a fact that
-        nobody ever has, so it fails its node only when its turn comes.
+        One that cannot be decided may be guarded by another part of the condition. It gets the
+        place of a fact that nobody ever has, so it fails its node only when its turn comes.
         """
         name = dependencies.fact_name(reference, test["op"])
         try:

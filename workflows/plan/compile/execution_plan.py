@@ -23,17 +23,23 @@ FRESH_MILLIS = 60_000
 """How old an output may be of a call that was made early, where its tool says nothing else."""
 
 SHARED, EXCLUSIVE, APART = range(3)
-"""How a lock is held: by many at once, by one alone, or by many at once that never share it with the first ones."""
+"""How a lock is held: by many at once, by one alone, or by many at once that never share
+it with the first ones.
+"""
 
 Kind = Literal["tool", "llm", "agent", "program", "map", "join", "gate", "task"]
-"""The kinds of nodes. A `task` is a function that a program's script runs: people see it, and nothing starts it."""
+"""The kinds of nodes. A `task` is a function that a program's script runs: people see it,
+and nothing starts it.
+"""
 Policy = Literal["all", "settled", "first", "quorum", "turn"]
-"""When a join closes. `turn` is that of the calls of a tool loop after which the model goes on while others run."""
+"""When a join closes. `turn` is that of the calls of a tool loop after which the model
+goes on while others run.
+"""
 
 
 class Quoted(NamedTuple):
-    """What a program can cost, as a line for people, and the least of it: exact of its model `calls`, about how many
-    `tokens`, and about how many millionths of a dollar.
+    """What a program can cost, as a line for people, and the least of it: exact of its model
+    `calls`, about how many `tokens`, and about how many millionths of a dollar.
     """
 
     text: str
@@ -44,8 +50,8 @@ class Quoted(NamedTuple):
 
 @dataclass(slots=True)
 class NodeSpec:
-    """One node with its annotations. Indices are positions in the plan, times are milliseconds. `attempts`, `timeout`,
-    `locks`, `tokens` and `item_*` of a map are those of its items.
+    """One node with its annotations. Indices are positions in the plan, times are milliseconds.
+    `attempts`, `timeout`, `locks`, `tokens` and `item_*` of a map are those of its items.
     """
 
     id: str
@@ -73,12 +79,16 @@ class NodeSpec:
     locks: list[tuple[str, int]] = field(default_factory=list)
     """Each once."""
     names_no_resource: bool = False
-    """Whether these are locks of the plan alone, of a call that may read or write anything: its tool names nothing."""
+    """Whether these are locks of the plan alone, of a call that may read or write anything:
+    its tool names nothing.
+    """
     skip_on_error: bool = False
     fallback: tuple[str, int, dict[str, Any]] | None = None
     """The digest, size and facts of the fallback value."""
     successor: int = -1
-    """The node that takes over its end: the fallback node of one that failed, or the next turn of a tool loop."""
+    """The node that takes over its end: the fallback node of one that failed, or the
+    next turn of a tool loop.
+    """
     is_successor: bool = False
     """Whether this node is one."""
     policy: Policy = "all"
@@ -123,7 +133,9 @@ class NodeSpec:
     fresh_for: int = FRESH_MILLIS
     """How old the output of a call made early may be."""
     page: str = ""
-    """The plan where an activity finds a node that was added while the run went on; "" for the run's own plan."""
+    """The plan where an activity finds a node that was added while the run went on; ""
+    for the run's own plan.
+    """
     maker: int = -1
     """The program, or the turn of the tool loop, that has added it."""
     key: str = ""
@@ -137,23 +149,33 @@ class NodeSpec:
     call_site: str = ""
     """Where in its script a program has made this call, as `look#3/search:4`."""
     expires: int = 0
-    """So long after it was called, a program's call fails; 0 for never. A sleep ends at its `deadline`."""
+    """So long after it was called, a program's call fails; 0 for never. A sleep
+    ends at its `deadline`.
+    """
     slice: dict[str, int] = field(default_factory=dict)
-    """What the calls of a task may spend, or a model call with its tool loop, by the names of `Amounts`."""
+    """What the calls of a task may spend, or a model call with its tool loop, by
+    the names of `Amounts`.
+    """
     slice_of: str = ""
-    """The id of the innermost task with a slice of the budget in which a program has made this call."""
+    """The id of the innermost task with a slice of the budget in which a
+    program has made this call.
+    """
     turn_calls: int = 0
-    """Of the join before a further turn of a tool loop: how many of its inputs are calls of this turn; they come first.
-    The others are calls of earlier turns that went on. Of these calls `quorum` must have ended, or with a `deadline`
-    one when that has passed.
+    """Of the join before a further turn of a tool loop: how many of its inputs are calls of this
+    turn; they come first. The others are calls of earlier turns that went on. Of these calls
+    `quorum` must have ended, or with a `deadline` one when that has passed.
     """
     awaited: list[int] = field(default_factory=list)
-    """Of such a join: the inputs that must have ended in any case, because the model waits for them."""
+    """Of such a join: the inputs that must have ended in any case, because
+    the model waits for them.
+    """
     given_up: list[int] = field(default_factory=list)
     """Of such a join: the calls of earlier turns that the model cancels."""
 
     def limit(self, *, item: bool) -> int:
-        """Return how long one attempt may take. A map's timeout is that of its items; gathering them is the map's."""
+        """Return how long one attempt may take. A map's timeout is that of its items;
+        gathering them is the map's.
+        """
         if self.kind == "map" and not item:
             return GATHER_MILLIS
         return self.timeout
@@ -204,7 +226,9 @@ class NodeSpec:
 
 
 def shown_script(script: str) -> str:
-    """Return a script that people may see, "" for a long one: a run hands it on when it continues as new."""
+    """Return a script that people may see, "" for a long one: a run hands it on
+    when it continues as new.
+    """
     if len(script) > MAX_SHOWN_SCRIPT_CHARACTERS:
         return ""
     return script
@@ -258,6 +282,8 @@ class ExecutionPlan:
 
     @classmethod
     def unpack(cls, text: str, most: int = MAX_UNPACKED_PLAN_BYTES) -> "ExecutionPlan":
-        """Return the execution plan in `text`. Raises ValueError before more than `most` bytes of it are unpacked."""
+        """Return the execution plan in `text`. Raises ValueError before more than `most`
+        bytes of it are unpacked.
+        """
         rows, *rest = unpack(text, most)
         return cls(list(map(_spec, rows)), *rest)

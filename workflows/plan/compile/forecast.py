@@ -1,4 +1,6 @@
-"""Estimates from a plan alone: how urgent each node is, how many may run at once, and how many tokens they take."""
+"""Estimates from a plan alone: how urgent each node is, how many may run at once, and how
+many tokens they take.
+"""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -8,14 +10,26 @@ from sennit.workflows.plan.language.dependencies import Links, links_of, program
 from sennit.workflows.plan.language.nodes import AgentCall, MapNode, ModelCall, Node, Plan, ToolCall
 from sennit.workflows.plan.language.text import text_bytes
 
-GUESSED_SECONDS = {"tool": 1.0, "llm": 5.0, "agent": 60.0, "program": 10.0, "map": 2.0, "join": 0.05, "gate": 60.0}
+GUESSED_SECONDS = {
+    "tool": 1.0,
+    "llm": 5.0,
+    "agent": 60.0,
+    "program": 10.0,
+    "map": 2.0,
+    "join": 0.05,
+    "gate": 60.0,
+}
 GUESSED_TOKENS = 1_000
-"""The tokens that a model call is expected to take, beside its prompt, where the plan gives no estimate."""
+"""The tokens that a model call is expected to take, beside its prompt, where the
+plan gives no estimate.
+"""
 AGENT_TOKENS = 20_000
 
 
 def ranks(plan: Plan, links: Sequence[Links]) -> list[int]:
-    """Return for each node the longest estimated path from its start to the end of the plan, in milliseconds."""
+    """Return for each node the longest estimated path from its start to the end of the
+    plan, in milliseconds.
+    """
     dependencies = _dependencies(plan, links)
     durations = [round(_seconds(node) * 1000) for node in plan.nodes]
     longest = list(durations)

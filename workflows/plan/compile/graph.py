@@ -1,4 +1,6 @@
-"""The edges among the nodes of an execution plan, derived from it. During a run a graph grows by pages only."""
+"""The edges among the nodes of an execution plan, derived from it. During a run a
+graph grows by pages only.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,13 +14,15 @@ from sennit.workflows.plan.language.facts import fact_of_input
 class Graph:
     """An execution plan with its derived edges: who consumes whom, who joins whom.
 
-    `early` are the nodes below a join that may close before all of its inputs have ended, and `contended` the locks
-    that somebody may hold alone. `place` is where a node stands if each is put behind all that it waits for. Nodes that
-    are appended have places behind all others until the scheduler calls `sort`, which it does before it follows edges
-    backwards. Only an event may do that: places decide in which order nodes are cancelled. Whoever only looks at a run
-    asks for the `order`, which leaves the places as they are. `by_key` has the latest node of each call of a program,
-    and `wanted` the facts of joins and maps: true for those that conditions and maps read, false for those that only
-    other joins have from them. `pipes` are the maps that run item by item behind each map's items.
+    `early` are the nodes below a join that may close before all of its inputs have ended, and
+    `contended` the locks that somebody may hold alone. `place` is where a node stands if each is
+    put behind all that it waits for. Nodes that are appended have places behind all others until
+    the scheduler calls `sort`, which it does before it follows edges backwards. Only an event may
+    do that: places decide in which order nodes are cancelled. Whoever only looks at a run asks for
+    the `order`, which leaves the places as they are. `by_key` has the latest node of each call of a
+    program, and `wanted` the facts of joins and maps: true for those that conditions and maps read,
+    false for those that only other joins have from them. `pipes` are the maps that run item by item
+    behind each map's items.
     """
 
     def __init__(self, execution_plan: ExecutionPlan) -> None:
@@ -45,7 +49,9 @@ class Graph:
         self.sort()
 
     def order(self) -> list[int]:
-        """Return the nodes, each behind all that it waits for. It changes nothing, so that queries may ask for it."""
+        """Return the nodes, each behind all that it waits for. It changes nothing, so that
+        queries may ask for it.
+        """
         return topological_order(list(map(_before, self.specs)))
 
     def sort(self) -> None:
@@ -57,9 +63,11 @@ class Graph:
         self.is_sorted = True
 
     def append(self, specs: list[NodeSpec], maker: int = -1) -> None:
-        """Add nodes that only wait for each other and for older ones, in time that does not depend on the older ones.
+        """Add nodes that only wait for each other and for older ones, in time that does not
+        depend on the older ones.
 
-        `maker` is the program that has called them, or the turn of a tool loop that goes on with them.
+        `maker` is the program that has called them, or the turn of a tool loop
+        that goes on with them.
         """
         first = len(self.specs)
         for spec in specs:
@@ -70,7 +78,9 @@ class Graph:
         self.is_sorted = False
 
     def go_on_with(self, specs: list[NodeSpec], turn: int) -> None:
-        """Add the nodes with which a turn of a tool loop goes on: the last one takes over its end."""
+        """Add the nodes with which a turn of a tool loop goes on: the last
+        one takes over its end.
+        """
         self.append(specs, turn)
         last = len(self.specs) - 1
         self.put_behind(last, turn)
@@ -84,8 +94,8 @@ class Graph:
         self.answering = dict.fromkeys(nodes)
 
     def show_as(self, index: int, spec: NodeSpec) -> None:
-        """Have people see a call where its program makes it now, in the place of another node. The call counts in the
-        budgets of the tasks that make it now.
+        """Have people see a call where its program makes it now, in the place of another node. The
+        call counts in the budgets of the tasks that make it now.
         """
         known = self.specs[index]
         known.call_site = spec.call_site
@@ -103,7 +113,9 @@ class Graph:
         self.predecessor[step] = later
 
     def last_of(self, node: int) -> int:
-        """Return the last turn of a tool loop, which has the output of the node; or the node itself."""
+        """Return the last turn of a tool loop, which has the output of the
+        node; or the node itself.
+        """
         following = self.specs[node].successor
         while following >= 0 and self.specs[following].maker >= 0:
             node = following
@@ -111,14 +123,18 @@ class Graph:
         return node
 
     def fallback_of(self, node: int) -> int:
-        """Return the fallback of a node, behind the turns with which it went on when it ran before; or -1."""
+        """Return the fallback of a node, behind the turns with which it went on
+        when it ran before; or -1.
+        """
         following = self.specs[node].successor
         while following >= 0 and self.specs[following].maker >= 0:
             following = self.specs[following].successor
         return following
 
     def cut_off(self, gone: Sequence[int]) -> None:
-        """Take the turns of a tool loop that ran again out of the graph: they wait for nothing any more."""
+        """Take the turns of a tool loop that ran again out of the graph: they
+        wait for nothing any more.
+        """
         for node in gone:
             for dep in self.specs[node].inputs:
                 self.joins[dep].remove(node)
@@ -190,7 +206,9 @@ class Graph:
             self.hurry(spec.inputs)
 
     def _want(self, facts: list[tuple[int, str, bool]]) -> None:
-        """Note facts of joins and maps, and those of joins among their inputs from which they have them."""
+        """Note facts of joins and maps, and those of joins among their inputs
+        from which they have them.
+        """
         for node, name, is_read in facts:  # which grows
             spec = self.specs[node]
             known = self.wanted.get(node, {}).get(name)
@@ -210,7 +228,9 @@ class Graph:
                 facts.append((source, inner, False))
 
     def readers(self, node: int) -> list[int]:
-        """Return the nodes whose activities are given a node's output, and the joins that it is an input of."""
+        """Return the nodes whose activities are given a node's output, and the joins
+        that it is an input of.
+        """
         readers: list[int] = []
         for consumer in self.consumers[node]:
             if node in self.specs[consumer].reads:
@@ -218,7 +238,9 @@ class Graph:
         return readers + self.joins[node]
 
     def hurry(self, nodes: Sequence[int]) -> None:
-        """Note that these, and all that they wait for, may be cancelled at any time, or are waited for one by one."""
+        """Note that these, and all that they wait for, may be cancelled at any time, or are
+        waited for one by one.
+        """
         stack = list(nodes)
         while stack:
             node = stack.pop()
@@ -245,8 +267,8 @@ class Graph:
         return maker
 
     def behind(self, node: int) -> tuple[int, ...]:
-        """Return the nodes that read how a node ends: consumers, joins, the node whose fallback it is, and the program
-        that has called it. Nobody reads how a task ends.
+        """Return the nodes that read how a node ends: consumers, joins, the node whose fallback it
+        is, and the program that has called it. Nobody reads how a task ends.
         """
         readers = [*self.consumers[node], *self.joins[node]]
         host = self.predecessor.get(node)

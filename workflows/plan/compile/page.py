@@ -1,4 +1,6 @@
-"""Pages: the nodes with which a plan goes on, cut off a longer plan and put behind the nodes of a run."""
+"""Pages: the nodes with which a plan goes on, cut off a longer plan and put
+behind the nodes of a run.
+"""
 
 import zlib
 from collections.abc import Callable
@@ -15,8 +17,8 @@ _SHAPE = TypeAdapter(ExecutionPlan)
 
 
 def page_behind(whole: ExecutionPlan, old: int) -> tuple[list[int], ExecutionPlan]:
-    """Return which of the `old` nodes at the beginning of a plan the others name, and those others as a page: it counts
-    first the old nodes that it names, then its own.
+    """Return which of the `old` nodes at the beginning of a plan the others name, and those others
+    as a page: it counts first the old nodes that it names, then its own.
     """
     page = ExecutionPlan(whole.specs[old:], whole.answer, direct=whole.direct)
     older: dict[int, None] = {}
@@ -35,23 +37,32 @@ def page_behind(whole: ExecutionPlan, old: int) -> tuple[list[int], ExecutionPla
     return known, page
 
 
-def parse_page(text: str, most: int = MAX_UNPACKED_PLAN_BYTES, *, foreign: bool = False) -> ExecutionPlan:
-    """Return the page, or the whole plan, in a text; every field of a `foreign` one is checked. Raises ValueError, and
-    before more than `most` bytes of it are unpacked.
+def parse_page(
+    text: str, most: int = MAX_UNPACKED_PLAN_BYTES, *, foreign: bool = False
+) -> ExecutionPlan:
+    """Return the page, or the whole plan, in a text; every field of a `foreign` one is checked.
+    Raises ValueError, and before more than `most` bytes of it are unpacked.
     """
     try:
         page = ExecutionPlan.unpack(text, most)
         if foreign:
             _SHAPE.validate_python(asdict(page))
-    except (ValueError, TypeError, AttributeError, LookupError, RecursionError, zlib.error) as error:
+    except (
+        ValueError,
+        TypeError,
+        AttributeError,
+        LookupError,
+        RecursionError,
+        zlib.error,
+    ) as error:
         raise ValueError(f"this is no plan: {error}") from None
     return page
 
 
 def attach(page: ExecutionPlan, known: list[int], count: int) -> ExecutionPlan:
-    """Return a page that names nodes by their places behind `count` nodes of a run, of which `known` are those that it
-    names. Raises ValueError if it names others, or a node twice, goes round in a circle, begins a plan with no node, or
-    says what only a run knows of its nodes.
+    """Return a page that names nodes by their places behind `count` nodes of a run, of which
+    `known` are those that it names. Raises ValueError if it names others, or a node twice, goes
+    round in a circle, begins a plan with no node, or says what only a run knows of its nodes.
     """
     check_places(page, len(known) + len(page.specs))
     if not count and not page.specs:
@@ -79,7 +90,9 @@ def attach(page: ExecutionPlan, known: list[int], count: int) -> ExecutionPlan:
 
 
 def check_places(plan: ExecutionPlan, size: int) -> None:
-    """Raise ValueError if a plan or a page names a place outside `size`, or has a condition that nobody can decide."""
+    """Raise ValueError if a plan or a page names a place outside `size`, or has a condition
+    that nobody can decide.
+    """
     for spec in plan.specs:
         if spec.when is not None:
             check_compiled(spec.when)

@@ -1,10 +1,10 @@
 """Works out the locks of calls: they keep a write apart from all other calls on the same resource.
 
-A tool's catalogue entry names the resource that the tool uses: `file:{docs}/{path}`, a kind and a key made of arguments
-and of the run's folder of documents, or a kind alone, for all of it. A call's locks depend on nothing but its own
-arguments, because nodes may be added to the plan later. A call whose arguments are known takes the lock of its key. A
-call with a reference, whose value comes only when it runs, takes the whole kind. Both see each other by two locks of
-the kind:
+A tool's catalogue entry names the resource that the tool uses: `file:{docs}/{path}`, a kind and a
+key made of arguments and of the run's folder of documents, or a kind alone, for all of it. A call's
+locks depend on nothing but its own arguments, because nodes may be added to the plan later. A call
+whose arguments are known takes the lock of its key. A call with a reference, whose value comes only
+when it runs, takes the whole kind. Both see each other by two locks of the kind:
 
 | call | `file` | `file:a.md` | `file*` |
 |---|---|---|---|
@@ -52,7 +52,9 @@ def locks_of(work: ToolCall, tools: dict[str, dict[str, Any]], docs: str | None)
 
 
 def _resource(tool: dict[str, Any]) -> tuple[str, str]:
-    """Return the kind of the resource that a tool uses, and the form of its key; empty if it uses none."""
+    """Return the kind of the resource that a tool uses, and the form of its key;
+    empty if it uses none.
+    """
     resource = tool.get("resource") or ""
     kind, _, form = resource.partition(":")
     return kind, form

@@ -1,4 +1,6 @@
-"""What each node of a plan does, as a key that does not depend on node ids: equal work has equal keys."""
+"""What each node of a plan does, as a key that does not depend on node ids:
+equal work has equal keys.
+"""
 
 import hashlib
 import json
@@ -18,9 +20,10 @@ _SORTED = json.JSONEncoder(sort_keys=True)
 def call_keys(plan: Plan) -> dict[str, str]:
     """Return a key for each node of a plan without circles.
 
-    It is made of what the node does as the plan writes it, with each reference replaced by the digest of the node it
-    names, and so on, of what the node runs after, and of the node's ordinal among those that do the same, in plan
-    order: a call planned twice is meant twice, and a read after a write is not the read before it.
+    It is made of what the node does as the plan writes it, with each reference replaced by the
+    digest of the node it names, and so on, of what the node runs after, and of the node's ordinal
+    among those that do the same, in plan order: a call planned twice is meant twice, and a read
+    after a write is not the read before it.
     """
     digests = _digests(plan, _call)
     seen: Counter[str] = Counter()
@@ -33,9 +36,9 @@ def call_keys(plan: Plan) -> dict[str, str]:
 
 
 def same_plan(one: Plan, other: Plan) -> bool:
-    """Whether two plans without circles make the same calls on the same inputs, whatever their nodes are called, in
-    whatever order and however often. How results are joined is no call: a plan that only adds what was called before is
-    the same plan.
+    """Whether two plans without circles make the same calls on the same inputs, whatever their
+    nodes are called, in whatever order and however often. How results are joined is no call: a plan
+    that only adds what was called before is the same plan.
     """
     return _calls(one) == _calls(other)
 
@@ -72,7 +75,9 @@ def _whole(node: Node) -> dict[str, Any]:
 
 
 def _digests(plan: Plan, content: Callable[[Node], dict[str, Any]]) -> dict[str, str]:
-    """Return for each node a digest of its content, of what that refers to, and of what the node runs after."""
+    """Return for each node a digest of its content, of what that refers to, and of
+    what the node runs after.
+    """
     places = plan.places
     links = list(map(dependencies.links_of, plan.nodes))
     sources: list[list[int]] = []

@@ -1,8 +1,9 @@
-"""The plan of one item of a map whose items are runs of their own: the nodes of `do`, behind what they are given.
+"""The plan of one item of a map whose items are runs of their own: the nodes of `do`,
+behind what they are given.
 
-Nodes of its own give what `do` reads from outside: the item by its name, and outputs by the ids of their nodes. So
-references, conditions, fences around what nobody in particular has written, and repairs mean what they mean in any
-plan.
+Nodes of its own give what `do` reads from outside: the item by its name, and outputs by the ids of
+their nodes. So references, conditions, fences around what nobody in particular has written, and
+repairs mean what they mean in any plan.
 """
 
 from collections.abc import Mapping
@@ -17,7 +18,9 @@ GIVEN: Final = "given"
 
 
 def fallbacks_in(node: MapNode) -> dict[str, int]:
-    """Return the nodes of a map's `do` that run only in place of another, by their ids, each with its place there."""
+    """Return the nodes of a map's `do` that run only in place of another, by their ids,
+    each with its place there.
+    """
     names: set[str] = set()
     for stage in node.do:
         if isinstance(stage.on_error, Instead):
@@ -30,7 +33,9 @@ def fallbacks_in(node: MapNode) -> dict[str, int]:
 
 
 def read_by_do(node: MapNode) -> list[str]:
-    """Return the names that a map's `do` reads from outside: the item's, ids of nodes, `goal` and `input`."""
+    """Return the names that a map's `do` reads from outside: the item's, ids of
+    nodes, `goal` and `input`.
+    """
     inside = [stage.id for stage in node.do]
     names: dict[str, None] = {}
     for where, reference in dependencies.value_references(node):
@@ -53,10 +58,15 @@ def name_of_value(node: MapNode, given: Mapping[str, Any]) -> str:
 
 
 def plan_of_item(
-    node: MapNode, given: Mapping[str, Any], inputs: Mapping[str, Any], declared: Mapping[str, Any], goal: str
+    node: MapNode,
+    given: Mapping[str, Any],
+    inputs: Mapping[str, Any],
+    declared: Mapping[str, Any],
+    goal: str,
 ) -> dict[str, Any]:
-    """Return the plan of one item: `given` are the values that its nodes read from outside, `inputs` those of the run,
-    which are `declared` in its plan. Its answer is the value of the last node.
+    """Return the plan of one item: `given` are the values that its nodes read from
+    outside, `inputs` those of the run, which are `declared` in its plan. Its answer is the
+    value of the last node.
     """
     nodes: list[dict[str, Any]] = []
     for name, value in given.items():
@@ -66,7 +76,8 @@ def plan_of_item(
     fallbacks = fallbacks_in(node)
     before: list[str] = []
     needs: dict[str, list[str]] = {}
-    # each node runs behind the one before it in the chain, and what runs in place of a node behind the same one
+    # each node runs behind the one before it in the chain, and what runs in place of a
+    # node behind the same one
     for stage in node.do:
         name = stage.id or last
         if name in fallbacks:
@@ -79,7 +90,9 @@ def plan_of_item(
             behind = node.do[fallbacks[behind.on_error.instead]]
     for stage in node.do:
         name = stage.id or last
-        nodes.append({**_written(stage), "id": name, "needs": needs[name], "priority": node.priority})
+        nodes.append(
+            {**_written(stage), "id": name, "needs": needs[name], "priority": node.priority}
+        )
     plan: dict[str, Any] = {"goal": goal, "nodes": nodes, "answer": f"${last}"}
     if inputs:
         plan["inputs"] = {}

@@ -26,7 +26,9 @@ class Delta:
 
     @classmethod
     def of(cls, wish: Any) -> Self:
-        """Return the delta in a joiner's output, `{replan: {why, nodes, answer}}`; an empty one if there is none."""
+        """Return the delta in a joiner's output, `{replan: {why, nodes, answer}}`; an
+        empty one if there is none.
+        """
         replan = None
         if isinstance(wish, dict):
             replan = wish.get("replan")
@@ -50,9 +52,10 @@ class Delta:
 def merge(plan: Plan, delta: Delta) -> Plan | tuple[Problem, ...]:
     """Return the plan with the delta's nodes behind its own, or what is wrong with their shape.
 
-    Nothing that is there changes. A new node whose id is taken gets another, `n3_2`, and the delta's own references to
-    it follow. The answer becomes the delta's; without one, the last of its nodes that nobody uses. Whether references
-    lead anywhere and arguments fit is for `validate` to say, as of any plan.
+    Nothing that is there changes. A new node whose id is taken gets another, `n3_2`, and the
+    delta's own references to it follow. The answer becomes the delta's; without one, the last of
+    its nodes that nobody uses. Whether references lead anywhere and arguments fit is for `validate`
+    to say, as of any plan.
     """
     taken = dict.fromkeys(plan.ids)
     wanted = [str(node.get("id")) for node in delta.nodes]
@@ -76,7 +79,9 @@ def merge(plan: Plan, delta: Delta) -> Plan | tuple[Problem, ...]:
 
 
 def _free_names(wanted: Iterable[str], taken: Mapping[str, None]) -> dict[str, str]:
-    """Return a free id for each wanted one; ids that are free stay. One that is wanted twice stays one id."""
+    """Return a free id for each wanted one; ids that are free stay. One that is
+    wanted twice stays one id.
+    """
     new = dict.fromkeys(wanted)
     used = {**taken, **new}
     names: dict[str, str] = {}
@@ -118,8 +123,8 @@ def _renamed(node: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _names_from_outside(node: dict[str, Any], names: Mapping[str, str]) -> dict[str, str]:
-    """Return the names that references in a node mean as they are meant outside: inside a map, the names of its item
-    and of its own nodes mean these, whatever is called so outside.
+    """Return the names that references in a node mean as they are meant outside: inside a map, the
+    names of its item and of its own nodes mean these, whatever is called so outside.
     """
     inside = [node.get("as")]
     do = node.get("do")

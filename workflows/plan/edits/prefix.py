@@ -1,4 +1,6 @@
-"""The beginning of a plan that is still being written: its nodes that may run, and whether the whole continues it."""
+"""The beginning of a plan that is still being written: its nodes that may run, and whether
+the whole continues it.
+"""
 
 from typing import Any
 
@@ -10,11 +12,12 @@ from sennit.workflows.plan.limits import MAX_NODES
 
 
 class PlanPrefix:
-    """The nodes of a plan that is still being written, each parsed once, and those of them that may run already.
+    """The nodes of a plan that is still being written, each parsed once, and those of
+    them that may run already.
 
-    These are calls that change nothing and depend on nothing but their inputs: no writes, conditions or fallback nodes.
-    Models that may add nodes are left out, because they would change the plan being written: tool loops, joiners, and
-    models that may read on in their context.
+    These are calls that change nothing and depend on nothing but their inputs: no writes,
+    conditions or fallback nodes. Models that may add nodes are left out, because they would change
+    the plan being written: tool loops, joiners, and models that may read on in their context.
     """
 
     def __init__(self) -> None:
@@ -23,7 +26,9 @@ class PlanPrefix:
         self._valid = True
 
     def add(self, nodes: list[dict[str, Any]], tools: dict[str, dict[str, Any]]) -> bool:
-        """Take further nodes; return whether more of them may start. After a node that is not valid, none may."""
+        """Take further nodes; return whether more of them may start. After a node that
+        is not valid, none may.
+        """
         if not nodes:
             return False
         before = len(self.startable)
@@ -37,7 +42,9 @@ class PlanPrefix:
         return len(self.startable) > before
 
     def _parsed(self, nodes: list[dict[str, Any]]) -> tuple[Node, ...]:
-        """Return the nodes; none of them if one is not valid, or has the id of another, or if they are too many."""
+        """Return the nodes; none of them if one is not valid, or has the id of another,
+        or if they are too many.
+        """
         count = len(self._ids) + len(nodes)
         if count > MAX_NODES:
             return ()
@@ -69,7 +76,9 @@ def _harmless(node: Node, tools: dict[str, dict[str, Any]]) -> bool:
 
 
 def continued(base: Plan, whole: Plan) -> Plan | None:
-    """Return the whole plan with the nodes of `base` first, as they are there; None if it lacks or changes one."""
+    """Return the whole plan with the nodes of `base` first, as they are there; None if
+    it lacks or changes one.
+    """
     by_id = whole.by_id
     for node in base.nodes:
         if by_id.pop(node.id, None) != node:

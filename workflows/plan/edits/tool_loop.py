@@ -1,10 +1,11 @@
-"""Tool loops as graphs: each call that a model asks for becomes a node, and so does its next turn, which reads them.
+"""Tool loops as graphs: each call that a model asks for becomes a node, and so does its next
+turn, which reads them.
 
-So a call of a loop is checked, approved, locked, paid, retried and seen like any other node, and a turn that has ended
-is never paid twice.
+So a call of a loop is checked, approved, locked, paid, retried and seen like any other node, and a
+turn that has ended is never paid twice.
 
-By the rule of a plan's `turn`, a further turn may start while some calls run. Such a call is an input of the join
-before each later turn, until one of these turns is told how it has ended.
+By the rule of a plan's `turn`, a further turn may start while some calls run. Such a call is an
+input of the join before each later turn, until one of these turns is told how it has ended.
 """
 
 import json
@@ -52,11 +53,12 @@ def expand_tool_calls(
 ) -> Plan:
     """Return the plan with the calls that the turn `name` asks for, and the turn that follows them.
 
-    `calls` are `{id, name, arguments}`. What cannot be called is not: the next turn reads why. `transcript` names
-    what was said, the calls included. `outputs` are references to what the model may read on in, by the names that it
-    knows them by; without any it cannot. The first call that works in a folder begins with `workspace`, and each
-    further one with the workspace that the call before it has left. `running` are the calls of earlier turns that went
-    on when the turn `name` started.
+    `calls` are `{id, name, arguments}`. What cannot be called is not: the next turn reads why.
+    `transcript` names what was said, the calls included. `outputs` are references to what the
+    model may read on in, by the names that it knows them by; without any it cannot. The first
+    call that works in a folder begins with `workspace`, and each further one with the workspace
+    that the call before it has left. `running` are the calls of earlier turns that went on when
+    the turn `name` started.
     """
     node = _host(plan, name)
     number = _turn_number(node)
@@ -95,8 +97,8 @@ def expand_tool_calls(
         if current is not None and takes_workspace(tool):
             current = left_by(made_or_why.id, tool) or current
 
-    # The next turn reads all of their ends. It is told by which of these calls its folder is: only calls that have
-    # succeeded leave one.
+    # The next turn reads all of their ends. It is told by which of these calls its folder is: only
+    # calls that have succeeded leave one.
     results = ""
     made_ids = [call.id for call in made]
     ids = (*made_ids, *running)
@@ -117,7 +119,13 @@ def expand_tool_calls(
         waits=waits,
         cancels=cancels,
     )
-    changes = {"id": f"{stem}{number + 1}", "turn": turn, "needs": (), "when": None, "workspace": workspace}
+    changes = {
+        "id": f"{stem}{number + 1}",
+        "turn": turn,
+        "needs": (),
+        "when": None,
+        "workspace": workspace,
+    }
     following = node.model_copy(update=changes)
     nodes = (*plan.nodes, *made, following)
     return plan.model_copy(update={"nodes": nodes, "answer": dependencies.answer_of(plan)})
@@ -133,8 +141,8 @@ def _offered(allowed: Sequence[str], tools: dict[str, dict[str, Any]]) -> dict[s
 
 
 def _named(call: Mapping[str, Any], running: Sequence[str]) -> tuple[str, ...] | str:
-    """Return the running calls that a model names to wait for them or to cancel one, or why it names none. It may wait
-    for all without naming them.
+    """Return the running calls that a model names to wait for them or to cancel one, or why it
+    names none. It may wait for all without naming them.
     """
     arguments = call.get("arguments")
     if not isinstance(arguments, dict):
@@ -157,9 +165,11 @@ def _named(call: Mapping[str, Any], running: Sequence[str]) -> tuple[str, ...] |
     return tuple(names)
 
 
-def _turn_calls(node: LlmNode, calls: int, ids: Sequence[str], waits: Named, cancels: Named) -> TurnCalls:
-    """Return by which rule the next turn starts. The last one has no turn behind it that could be told of calls, so
-    nothing goes on then.
+def _turn_calls(
+    node: LlmNode, calls: int, ids: Sequence[str], waits: Named, cancels: Named
+) -> TurnCalls:
+    """Return by which rule the next turn starts. The last one has no turn behind it that could be
+    told of calls, so nothing goes on then.
     """
     assert node.turn_rule is not None
     awaited: dict[str, None] = {}
@@ -170,7 +180,9 @@ def _turn_calls(node: LlmNode, calls: int, ids: Sequence[str], waits: Named, can
     cancelled: dict[str, None] = {}
     for names in cancels.values():
         cancelled |= dict.fromkeys(names)
-    return TurnCalls(rule=node.turn_rule, calls=calls, awaited=tuple(awaited), cancelled=tuple(cancelled))
+    return TurnCalls(
+        rule=node.turn_rule, calls=calls, awaited=tuple(awaited), cancelled=tuple(cancelled)
+    )
 
 
 def _turn_number(work: ModelCall) -> int:
@@ -188,7 +200,9 @@ def _host(plan: Plan, name: str) -> LlmNode:
 
 
 def _stem(plan: Plan, node: LlmNode, generation: int) -> str:
-    """Return what the ids of a loop begin with. A loop, or a turn of it, that runs again begins a new one."""
+    """Return what the ids of a loop begin with. A loop, or a turn of it, that runs
+    again begins a new one.
+    """
     if node.further_turn is not None and generation == 1:
         return node.id[: node.id.rindex("t")]
     first = f"{node.id[:24]}_"
@@ -206,10 +220,14 @@ def _stem(plan: Plan, node: LlmNode, generation: int) -> str:
 
 
 def _call(
-    scope: SymbolTable, name: str, call: dict[str, Any], outputs: Mapping[str, str], workspace: JsonValue
+    scope: SymbolTable,
+    name: str,
+    call: dict[str, Any],
+    outputs: Mapping[str, str],
+    workspace: JsonValue,
 ) -> ToolNode | str:
-    """Return the node of one call, or why it is not made. Arguments are data: a `$` in them is text. A model names no
-    workspace where it has one.
+    """Return the node of one call, or why it is not made. Arguments are data: a `$` in them is
+    text. A model names no workspace where it has one.
     """
     tool = call.get("name")
     arguments = call.get("arguments")
@@ -244,20 +262,25 @@ def last_turn(work: ModelCall) -> bool:
 
 
 class CallResult(NamedTuple):
-    """What a model is told in the place of a call's result: of one or more nodes what came of them."""
+    """What a model is told in the place of a call's result: of one or more
+    nodes what came of them.
+    """
 
     call_id: str
     nodes: list[tuple[str, str]]
     """The name and the text of each."""
 
 
-def call_results(turn: Turn, calls: list[dict[str, Any]], results: list[dict[str, Any]]) -> list[CallResult]:
+def call_results(
+    turn: Turn, calls: list[dict[str, Any]], results: list[dict[str, Any]]
+) -> list[CallResult]:
     """Return what came of each call of the turn before, or why it was not made.
 
-    The result of a call of an earlier turn that has ended since stands at the call that has waited for it or cancelled
-    it, or else at the first one.
+    The result of a call of an earlier turn that has ended since stands at the call that has waited
+    for it or cancelled it, or else at the first one.
     """
-    # The results are those of the calls that were made, in their order, and then those of calls that went on.
+    # The results are those of the calls that were made, in their order, and then those
+    # of calls that went on.
     asked = {**turn.waits, **turn.cancels}
     ids: list[str] = []
     made_count = 0
@@ -301,7 +324,9 @@ def _id(call: Mapping[str, Any], index: int) -> str:
 
 
 def _told_of(names: Sequence[str], late: dict[str, dict[str, Any]]) -> list[tuple[str, str]]:
-    """Return what came of calls of earlier turns. Each is told once, so it is taken out of those that are `late`."""
+    """Return what came of calls of earlier turns. Each is told once, so it is taken out of
+    those that are `late`.
+    """
     told: list[tuple[str, str]] = []
     for name in names:
         if name in late:
@@ -330,4 +355,7 @@ def _result(entry: Mapping[str, Any]) -> str:
         text = json.dumps(text, ensure_ascii=False)
     if len(text) <= MAX_RESULT_CHARACTERS:
         return text
-    return f"{text[:MAX_RESULT_CHARACTERS]}\n[cut: {len(text) - MAX_RESULT_CHARACTERS:,} more characters]"
+    return (
+        f"{text[:MAX_RESULT_CHARACTERS]}\n[cut: {len(text) - MAX_RESULT_CHARACTERS:,} more "
+        "characters]"
+    )

@@ -1,6 +1,8 @@
-"""The figures of a run: the definitions of `docs/figures.md`, in the order in which they stand there.
+"""The figures of a run: the definitions of `docs/figures.md`, in the order in
+which they stand there.
 
-Pure and total: the same record gives the same figures, and no record raises an error. All takes O(n log n) for n parts.
+Pure and total: the same record gives the same figures, and no record raises an error. All takes
+O(n log n) for n parts.
 """
 
 from collections.abc import Sequence
@@ -30,30 +32,44 @@ class BranchUsage(Frozen):
 
 
 class Figures(Frozen):
-    """What parallelism has brought, for what calls have waited, what branches have used and what has failed. Times are
-    milliseconds.
+    """What parallelism has brought, for what calls have waited, what branches have used and what
+    has failed. Times are milliseconds.
     """
 
     calls: int = Field(default=0, description="calls of tools and models; containers never count")
     subagents: int = Field(default=0, description="sub-agents, each under way like one call")
     sequential_ms: int = Field(default=0, description="the sum of the calls' own times")
-    critical_path_ms: int = Field(default=0, description="the longest chain of calls that came after one another")
-    makespan_ms: int = Field(default=0, description="from the first call's begin to the last one's end")
-    paused_ms: int = Field(default=0, description="of that, left out: nothing ran, and the run waited for a person")
+    critical_path_ms: int = Field(
+        default=0, description="the longest chain of calls that came after one another"
+    )
+    makespan_ms: int = Field(
+        default=0, description="from the first call's begin to the last one's end"
+    )
+    paused_ms: int = Field(
+        default=0, description="of that, left out: nothing ran, and the run waited for a person"
+    )
     saved_ms: int = Field(default=0, description="sequential time less makespan")
     speed_up: float | None = Field(default=None, description="sequential time by makespan")
-    parallel_ratio: float | None = Field(default=None, description="calls that overlapped another, by all calls")
+    parallel_ratio: float | None = Field(
+        default=None, description="calls that overlapped another, by all calls"
+    )
     mean_width: float | None = Field(default=None, description="calls under way, while any was")
     largest_width: int = Field(default=0, description="the most calls under way at once")
     window: int = 0
-    utilisation: float | None = Field(default=None, description="sequential time by window times makespan")
-    busy_ms: dict[str, int] = Field(default_factory=dict, description="the sum of the calls' times, by task queue")
+    utilisation: float | None = Field(
+        default=None, description="sequential time by window times makespan"
+    )
+    busy_ms: dict[str, int] = Field(
+        default_factory=dict, description="the sum of the calls' times, by task queue"
+    )
     waited_ms: dict[str, int] = Field(default_factory=dict, description="waiting by cause")
     retries: int = 0
     failures: dict[str, int] = Field(default_factory=dict, description="by class")
     branches: tuple[BranchUsage, ...] = Field(default=(), description="the dearest first")
     branches_left_out: int = 0
-    speculation: Speculated | None = Field(default=None, description="calls made early, if there were any")
+    speculation: Speculated | None = Field(
+        default=None, description="calls made early, if there were any"
+    )
 
 
 def figures_of(record: Record) -> Figures:
@@ -99,7 +115,9 @@ def figures_of(record: Record) -> Figures:
 
 @dataclass(slots=True)
 class _Chain:
-    """The longest chain that ends with a part: its length, when its last call ended, and the part before it."""
+    """The longest chain that ends with a part: its length, when its last call ended,
+    and the part before it.
+    """
 
     millis: int = 0
     ended: int = 0
@@ -109,7 +127,8 @@ class _Chain:
 def critical_path(parts: Sequence[Part]) -> tuple[list[int], int]:
     """Return the calls of the longest chain, by their places in order, and how long these took.
 
-    Of a call only the time after the end of the one before it counts, so that no chain is longer than the makespan.
+    Of a call only the time after the end of the one before it counts, so that no chain is
+    longer than the makespan.
     """
     chains: list[_Chain | None] = [None] * len(parts)
     for place in _in_order(parts):
@@ -145,7 +164,9 @@ def critical_path(parts: Sequence[Part]) -> tuple[list[int], int]:
 
 
 def _predecessors(parts: Sequence[Part], part: Part) -> list[int]:
-    """Return the places after which a part came, as far as there are such parts: a record may name any."""
+    """Return the places after which a part came, as far as there are such parts:
+    a record may name any.
+    """
     return [place for place in part.after if 0 <= place < len(parts)]
 
 
@@ -165,8 +186,8 @@ def _prolonged(chain: _Chain, part: Part, before: int) -> _Chain:
 
 
 def _in_order(parts: Sequence[Part]) -> list[int]:
-    """Return the places of all parts, each behind those after which it came. What goes round in a circle, which no run
-    does, is cut somewhere.
+    """Return the places of all parts, each behind those after which it came. What goes round in a
+    circle, which no run does, is cut somewhere.
     """
     order: list[int] = []
     entered = [False] * len(parts)
@@ -185,8 +206,8 @@ def _in_order(parts: Sequence[Part]) -> list[int]:
 
 
 def _makespan(timed: Sequence[Part], asked: Sequence[Stretch]) -> tuple[int, int]:
-    """Return the time from the first begin to the last end, and what of that is left out: nothing ran, and the run
-    waited for a person.
+    """Return the time from the first begin to the last end, and what of that is left out: nothing
+    ran, and the run waited for a person.
     """
     if not timed:
         return 0, 0
@@ -202,7 +223,9 @@ def _makespan(timed: Sequence[Part], asked: Sequence[Stretch]) -> tuple[int, int
 
 
 def _common(gaps: Sequence[Stretch], asked: Sequence[Stretch]) -> int:
-    """Return how long two lists of stretches, each in order and without overlaps, have in common."""
+    """Return how long two lists of stretches, each in order and without
+    overlaps, have in common.
+    """
     common = 0
     at = 0
     for begin, end in asked:
@@ -255,7 +278,9 @@ def _overlapping(timed: Sequence[Part]) -> int:
 
 
 def _waited(record: Record) -> dict[str, int]:
-    """Return how long the calls have waited, by cause: with the time in which the run waited for a person."""
+    """Return how long the calls have waited, by cause: with the time in which the
+    run waited for a person.
+    """
     waited = {cause: millis for cause, millis in record.waited.items() if millis > 0}
     person = sum(end - begin for begin, end in record.asked)
     if person:
@@ -281,7 +306,9 @@ def _failures(parts: Sequence[Part]) -> dict[str, int]:
 
 
 def _branches(parts: Sequence[Part]) -> list[BranchUsage]:
-    """Return what each branch has used that has used anything: the dearest first, then by tokens, then by name."""
+    """Return what each branch has used that has used anything: the dearest first, then
+    by tokens, then by name.
+    """
     used: dict[str, Usage] = {}
     for part in parts:
         if any(part.used):
@@ -295,7 +322,9 @@ def _branches(parts: Sequence[Part]) -> list[BranchUsage]:
     for name in sorted(used, key=rank):
         usage = used[name]
         cost = dollars(usage.cost)
-        branches.append(BranchUsage(branch=name, calls=usage.calls, tokens=usage.tokens, cost_usd=cost))
+        branches.append(
+            BranchUsage(branch=name, calls=usage.calls, tokens=usage.tokens, cost_usd=cost)
+        )
     return branches
 
 

@@ -6,7 +6,9 @@ from sennit.workflows.plan.language.limits import duration_text
 
 
 def figures_lines(figures: Figures) -> list[str]:
-    """Return what parallelism has brought, and how the calls went; nothing of a run that has called nothing."""
+    """Return what parallelism has brought, and how the calls went; nothing of a run
+    that has called nothing.
+    """
     if not figures.calls and not figures.subagents:
         return []
     return [_times(figures), _course(figures)]

@@ -9,7 +9,8 @@ from sennit.workflows.plan.figures.figures import Figures
 from sennit.workflows.plan.figures.speculated import Speculated, speculated
 from sennit.workflows.plan.language.validation_messages import Frozen
 
-SPREAD = ("makespan_ms", "sequential_ms", "critical_path_ms", "saved_ms", "speed_up", "parallel_ratio", "mean_width",
+SPREAD = ("makespan_ms", "sequential_ms", "critical_path_ms", "saved_ms", "speed_up",
+"parallel_ratio", "mean_width",
           "utilisation", "calls")  # fmt: skip
 """The figures of which there are a median and a 90th percentile."""
 
@@ -22,8 +23,9 @@ class Spread(Frozen):
 
 
 class ManyFigures(Frozen):
-    """The figures of so many `runs`. A figure that a run does not have, such as a ratio of a run without calls, is left
-    out. `speed_up` is that of all together: the sum of sequential times by the sum of makespans.
+    """The figures of so many `runs`. A figure that a run does not have, such as a ratio of a run
+    without calls, is left out. `speed_up` is that of all together: the sum of sequential times
+    by the sum of makespans.
     """
 
     runs: int = 0

@@ -9,16 +9,18 @@ from sennit.workflows.plan.figures.speculated import Speculated
 from sennit.workflows.plan.language.limits import NO_USAGE, Usage
 
 PartKind = Literal["call", "subagent", "container"]
-"""A call of a tool or a model; a sub-agent, which stands for the calls in its own run; or what only holds calls."""
+"""A call of a tool or a model; a sub-agent, which stands for the calls in its own run; or
+what only holds calls.
+"""
 
 
 @dataclass(slots=True, frozen=True)
 class Part:
     """One part of a run, with the places of the parts `after` which it came.
 
-    `began` and `ended` are milliseconds, equal for what took no time. `retries` are the attempts after the first one,
-    also those for which a person has started it over. `error` is the type of its own failure, "" for none, and for one
-    that it has only inherited.
+    `began` and `ended` are milliseconds, equal for what took no time. `retries` are the attempts
+    after the first one, also those for which a person has started it over. `error` is the type of
+    its own failure, "" for none, and for one that it has only inherited.
     """
 
     name: str
@@ -42,9 +44,9 @@ class Part:
 
 @dataclass(slots=True, frozen=True)
 class Record:
-    """A run. `window` is the most activities that it had under way at once, `waited` for what its calls have waited in
-    milliseconds, and `asked` the times in which it waited for a person, in order. `speculated` is what has become of
-    its calls made early, if it has made any.
+    """A run. `window` is the most activities that it had under way at once, `waited` for what its
+    calls have waited in milliseconds, and `asked` the times in which it waited for a person, in
+    order. `speculated` is what has become of its calls made early, if it has made any.
     """
 
     parts: tuple[Part, ...]

@@ -11,8 +11,12 @@ class Speculated(Frozen):
     calls: int = Field(default=0, description="calls made early")
     hits: int = Field(default=0, description="of these, calls whose output a real call has used")
     wasted: int = Field(default=0, description="the others")
-    missed: int = Field(default=0, description="real calls that could have used one of these, and were another call")
-    saved_ms: int = Field(default=0, description="what the used calls took, less what the real calls still took")
+    missed: int = Field(
+        default=0, description="real calls that could have used one of these, and were another call"
+    )
+    saved_ms: int = Field(
+        default=0, description="what the used calls took, less what the real calls still took"
+    )
     accuracy: float | None = Field(default=None, description="hits by calls made early")
 
 
@@ -21,5 +25,10 @@ def speculated(calls: int, hits: int, missed: int, saved: int) -> Speculated | N
     if not calls:
         return None
     return Speculated(
-        calls=calls, hits=hits, wasted=calls - hits, missed=missed, saved_ms=saved, accuracy=round(hits / calls, 3)
+        calls=calls,
+        hits=hits,
+        wasted=calls - hits,
+        missed=missed,
+        saved_ms=saved,
+        accuracy=round(hits / calls, 3),
     )

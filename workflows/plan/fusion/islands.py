@@ -1,10 +1,13 @@
-"""What runs behind ready nodes in the same activity, so that nobody waits for what it does not need.
+"""What runs behind ready nodes in the same activity, so that nobody waits for
+what it does not need.
 
-A piece is a ready node with what waits for nothing else, and so on: a chain, or a graph with the edges inside. Of its
-nodes only the last ones are read outside, and all of these by the same nodes. So a piece holds nothing back.
+A piece is a ready node with what waits for nothing else, and so on: a chain, or a graph with the
+edges inside. Of its nodes only the last ones are read outside, and all of these by the same nodes.
+So a piece holds nothing back.
 
-A large graph is cut behind a level: as many whole levels run together as there is room for. What goes on behind them
-waits for all of them, but no longer than a worker would take for the calls one by one.
+A large graph is cut behind a level: as many whole levels run together as there is room
+for. What goes on behind them waits for all of them, but no longer than a worker would take
+for the calls one by one.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,27 +17,39 @@ from sennit.workflows.plan.compile.graph import Graph
 from sennit.workflows.plan.limits import MAX_ISLAND_MILLIS, MAX_MEMBERS
 
 ALONE_MILLIS = 8
-"""About what a call takes of its worker, and of the one of its run, if it has an activity of its own."""
+"""About what a call takes of its worker, and of the one of its run, if it has
+an activity of its own.
+"""
 LARGE = 500
-"""From so many nodes on a graph is cut behind its levels. What has fewer, and no room in one piece, has few events."""
+"""From so many nodes on a graph is cut behind its levels. What has fewer, and no room in one
+piece, has few events.
+"""
 LOOKED_AT = 8
-"""For each node of a piece, how many of those behind it are looked at, so that this takes time by what is found."""
+"""For each node of a piece, how many of those behind it are looked at, so that this takes
+time by what is found.
+"""
 TOGETHER_MILLIS = 250
 """Pieces of a large graph that end within so long are put together."""
 
 
 def readers_of(graph: Graph, node: int) -> tuple[int, ...]:
-    """Return what waits for a node. The run's answer does not: a run ends when nothing of it runs any more."""
+    """Return what waits for a node. The run's answer does not: a run ends when
+    nothing of it runs any more.
+    """
     return tuple(dict.fromkeys(graph.behind(node)))
 
 
 class Islands:
-    """Finds the pieces of a graph. `open_deps` says for how many nodes each one still waits, `joins_in` whether a node
-    that waits may run inside a piece, and `millis` how long it takes.
+    """Finds the pieces of a graph. `open_deps` says for how many nodes each one still waits,
+    `joins_in` whether a node that waits may run inside a piece, and `millis` how long it takes.
     """
 
     def __init__(
-        self, graph: Graph, open_deps: Sequence[int], joins_in: Callable[[int], bool], millis: Callable[[int], int]
+        self,
+        graph: Graph,
+        open_deps: Sequence[int],
+        joins_in: Callable[[int], bool],
+        millis: Callable[[int], int],
     ) -> None:
         self._graph = graph
         self._open_deps = open_deps
@@ -46,7 +61,8 @@ class Islands:
         self._later: dict[int, bool] = {}
 
     def pieces(self, ready: Sequence[int], *, widest: int, room: int) -> list[list[int]]:
-        """Return the ready nodes with what runs behind them, each piece in an order in which it can run.
+        """Return the ready nodes with what runs behind them, each piece in an
+        order in which it can run.
 
         A piece has at most `widest` ready nodes, and all have at most `room` others.
         """
@@ -59,7 +75,8 @@ class Islands:
                 if consumer not in members and self._joins_in(consumer):
                     self._next[consumer] = True
 
-        # Faulty pieces lose their last level until all pieces are sound: a level of ready nodes always is.
+        # Faulty pieces lose their last level until all pieces are sound: a level of
+        # ready nodes always is.
         while True:
             self._later = self._all_behind(self._next, LOOKED_AT * len(members))
             self._prune(members)
@@ -72,7 +89,8 @@ class Islands:
                 return pieces
             for piece in faulty:
                 last_level = self._last_level(piece)
-                # A piece with one set of readers only had too many nodes, or kept some of them waiting too long.
+                # A piece with one set of readers only had too many nodes, or kept some of
+                # them waiting too long.
                 if is_large and len(self._readers(piece, members)) == 1:
                     self._next |= dict.fromkeys(last_level, True)
                 for node in last_level:
@@ -91,7 +109,9 @@ class Islands:
         return consumers
 
     def _grow(self, ready: Sequence[int], room: int) -> dict[int, bool]:
-        """Return the ready nodes, and all that wait for nothing but these and each other, by whole levels."""
+        """Return the ready nodes, and all that wait for nothing but these and each
+        other, by whole levels.
+        """
         members = dict.fromkeys(ready, True)
         self._ends = {node: self._millis(node) for node in ready}
         self._depth = dict.fromkeys(ready, 0)
@@ -136,7 +156,9 @@ class Islands:
         return behind
 
     def _prune(self, members: dict[int, bool]) -> None:
-        """Take out what runs behind a node that is read outside too: that would have to wait for it."""
+        """Take out what runs behind a node that is read outside too: that
+        would have to wait for it.
+        """
         graph = self._graph
         stack = list(members)
         while stack:
@@ -211,7 +233,9 @@ class Islands:
         return list(readers)
 
     def _held_up(self, piece: list[int]) -> int:
-        """Return how long the first of the next nodes waits for the end of this piece that could go on before it."""
+        """Return how long the first of the next nodes waits for the end of this piece that
+        could go on before it.
+        """
         if not self._next:
             return 0
         begins: dict[int, int] = {}
@@ -228,16 +252,20 @@ class Islands:
         return max(self._ends[node] for node in piece)
 
     def readers(self, piece: list[int]) -> tuple[int, ...]:
-        """Return what waits for a piece. Those behind which only next pieces go on have in common when they end."""
+        """Return what waits for a piece. Those behind which only next pieces go on have
+        in common when they end.
+        """
         [readers] = self._readers(piece, dict.fromkeys(piece, True))
         if readers:
             return readers
         return (-1 - self._end(piece) // TOGETHER_MILLIS,)
 
 
-def dealt(pieces: Iterable[list[int]], *, workers: int, room: int, most: int = MAX_MEMBERS) -> list[list[int]]:
-    """Return the pieces put together in about equal parts, each in its order: one a worker, so that none stands idle,
-    or more so that each has `most`, but only as many as there is room for.
+def dealt(
+    pieces: Iterable[list[int]], *, workers: int, room: int, most: int = MAX_MEMBERS
+) -> list[list[int]]:
+    """Return the pieces put together in about equal parts, each in its order: one a worker, so that
+    none stands idle, or more so that each has `most`, but only as many as there is room for.
     """
     pieces = list(pieces)
     if not pieces:

@@ -1,4 +1,6 @@
-"""Which calls may share an activity, and which of them are short: that is known, and never guessed."""
+"""Which calls may share an activity, and which of them are short: that is
+known, and never guessed.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,11 +15,12 @@ ENOUGH_CALLS = 3
 
 
 def why_alone(graph: Graph, node: int, spec: NodeSpec, locks: list[tuple[str, int]]) -> str:
-    """Return why a node, or a part of an item of a map, which calls what `spec` says with these locks, may share an
-    activity with no other; "" if it may.
+    """Return why a node, or a part of an item of a map, which calls what `spec` says with these
+    locks, may share an activity with no other; "" if it may.
 
-    Nothing that writes, asks or holds a lock that another node might want shares one, and nothing that may be cancelled
-    because a join has what it needs: then the others would be cut off with it.
+    Nothing that writes, asks or holds a lock that another node might want shares one,
+    and nothing that may be cancelled because a join has what it needs: then the others
+    would be cut off with it.
     """
     reason = _why_apart(spec)
     if reason:
@@ -33,7 +36,9 @@ def why_alone(graph: Graph, node: int, spec: NodeSpec, locks: list[tuple[str, in
 
 
 def why_not_in_place(spec: NodeSpec, queue: str) -> str:
-    """Return why an advance of a program on this queue does not make a call itself, however short it is; or ""."""
+    """Return why an advance of a program on this queue does not make a call itself,
+    however short it is; or "".
+    """
     reason = _why_apart(spec)
     if reason:
         return reason
@@ -47,7 +52,9 @@ def why_not_in_place(spec: NodeSpec, queue: str) -> str:
 
 
 def _why_apart(spec: NodeSpec) -> str:
-    """Return why a call, or each item of a map, may share no activity, whatever is around it; "" if it may."""
+    """Return why a call, or each item of a map, may share no activity, whatever is
+    around it; "" if it may.
+    """
     kind = spec.kind
     if kind == "map":
         kind = spec.item_kind
@@ -83,7 +90,9 @@ class Timings:
         return cls(fuse, measured=measured)
 
     def usual(self) -> dict[str, int]:
-        """Return how long calls of tools take, as far as the run knows that from more than what a tool declares."""
+        """Return how long calls of tools take, as far as the run knows that from more
+        than what a tool declares.
+        """
         usual = dict(self.known)
         for tool, (count, total) in self.measured.items():
             if count < ENOUGH_CALLS:
@@ -99,8 +108,8 @@ class Timings:
         self.measured[tool] = count + 1, total + millis
 
     def millis(self, spec: NodeSpec) -> int | None:
-        """Return how long a call usually takes: what its tool declares or workers have measured, unless this run knows
-        better; None if nobody knows.
+        """Return how long a call usually takes: what its tool declares or workers have measured,
+        unless this run knows better; None if nobody knows.
         """
         mean = None
         count, total = self.measured.get(spec.tool, (0, 0))
@@ -120,13 +129,17 @@ class Timings:
         return millis is not None and millis <= MAX_SHORT_MILLIS
 
     def length(self, spec: NodeSpec) -> int:
-        """Return what a call adds to the time of a shared activity, as far as that is bounded: with `on` it is not."""
+        """Return what a call adds to the time of a shared activity, as far as that is
+        bounded: with `on` it is not.
+        """
         if self.fuse == "on":
             return 0
         return self.millis(spec) or 0
 
     def why_alone(self, spec: NodeSpec) -> str:
-        """Return why a call that might share an activity does not, because of its time; "" if it does."""
+        """Return why a call that might share an activity does not, because of
+        its time; "" if it does.
+        """
         if self.fuse == "off":
             return "`fuse: off`"
         if self.is_short(spec):
@@ -134,4 +147,7 @@ class Timings:
         millis = self.millis(spec)
         if millis is None:
             return f"nobody knows yet how long `{spec.tool}` takes"
-        return f"`{spec.tool}` takes {millis / 1000:.1f} s, and only calls up to {MAX_SHORT_MILLIS / 1000:g} s share"
+        return (
+            f"`{spec.tool}` takes {millis / 1000:.1f} s, and only calls up to "
+            f"{MAX_SHORT_MILLIS / 1000:g} s share"
+        )

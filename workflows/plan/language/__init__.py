@@ -1,1 +1,3 @@
-"""The plan language: nodes, references, conditions, facts, schemas and the messages about mistakes."""
+"""The plan language: nodes, references, conditions, facts, schemas and the
+messages about mistakes.
+"""

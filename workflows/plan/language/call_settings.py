@@ -1,5 +1,5 @@
-"""The settings of a model call: on the call itself, on a run, or on a role. Only what is set travels, and only that is
-part of what a call is known by.
+"""The settings of a model call: on the call itself, on a run, or on a role. Only what is set
+travels, and only that is part of what a call is known by.
 """
 
 from typing import Annotated, Any, Literal
@@ -19,11 +19,12 @@ def _as_list(value: Any) -> Any:
 
 
 class CallSettings(Frozen):
-    """What is asked of a model beside the prompt. Names and meanings are those of most providers; None leaves a
-    setting to the model's server.
+    """What is asked of a model beside the prompt. Names and meanings are those of most providers;
+    None leaves a setting to the model's server.
 
-    `max_tokens` is the longest reply, with the thinking where a server counts that as output. `stop` are texts before
-    which a reply ends. `system` takes the place of the sentence that says what the model's role is.
+    `max_tokens` is the longest reply, with the thinking where a server counts that as output.
+    `stop` are texts before which a reply ends. `system` takes the place of the sentence that says
+    what the model's role is.
     """
 
     max_tokens: int | None = Field(default=None, strict=True, ge=1, le=1_000_000)

@@ -1,7 +1,7 @@
 """Conditions are data, never text: `{ref, op, value}` joined by `and`, `or`, `not`.
 
-They are decided on *facts* (`facts.py`), the small values which an activity reports beside its result, so the
-workflow never needs the outputs themselves.
+They are decided on *facts* (`facts.py`), the small values which an activity reports beside its
+result, so the workflow never needs the outputs themselves.
 """
 
 from collections.abc import Callable, Iterator
@@ -22,7 +22,9 @@ _FORM = "{ref: $a.count, op: gt, value: 3}, {and: [...]}, {or: [...]} or {not: .
 
 
 class ConditionError(Exception):
-    """A condition that cannot be decided: a fact is missing or has the wrong type. Names the reference."""
+    """A condition that cannot be decided: a fact is missing or has the wrong
+    type. Names the reference.
+    """
 
 
 class Test(Frozen):
@@ -78,7 +80,9 @@ for _model in (AllOf, AnyOf, Not):
 
 
 def comparisons_of(condition: Condition | None, where: Where = ()) -> Iterator[tuple[Where, Test]]:
-    """Yield every comparison in a condition with its place, in the order written; nothing without one."""
+    """Yield every comparison in a condition with its place, in the order
+    written; nothing without one.
+    """
     if isinstance(condition, Test):
         yield where, condition
     elif isinstance(condition, Not):
@@ -92,10 +96,12 @@ def comparisons_of(condition: Condition | None, where: Where = ()) -> Iterator[t
 
 
 def holds(condition: dict[str, Any], lookup: Lookup) -> bool:
-    """Decide a condition in its JSON form, part by part as written, so an `exists` may guard what follows it.
+    """Decide a condition in its JSON form, part by part as written, so an `exists` may
+    guard what follows it.
 
-    `lookup` gets a test as written and returns its fact; a test decided beforehand carries the result as `is`.
-    Raises ConditionError when a fact is missing (except for `exists`) or cannot be compared.
+    `lookup` gets a test as written and returns its fact; a test decided beforehand carries
+    the result as `is`. Raises ConditionError when a fact is missing (except for `exists`)
+    or cannot be compared.
     """
     if "is" in condition:
         return bool(condition["is"])
@@ -109,7 +115,9 @@ def holds(condition: dict[str, Any], lookup: Lookup) -> bool:
 
 
 def check_compiled(condition: object, levels: int = MAX_CONDITION_LEVELS) -> None:
-    """Raise ValueError unless this is a condition in its JSON form whose every test has its place or is decided."""
+    """Raise ValueError unless this is a condition in its JSON form whose every test has
+    its place or is decided.
+    """
     if not isinstance(condition, dict) or not levels:
         raise ValueError("this is no condition")
     parts = condition.get("and", condition.get("or"))

@@ -1,11 +1,14 @@
-"""Order and cycles in a directed graph whose vertices are the numbers from 0. Any depth; O(vertices + edges)."""
+"""Order and cycles in a directed graph whose vertices are the numbers from 0. Any
+depth; O(vertices + edges).
+"""
 
 from collections.abc import Iterable, Sequence
 from graphlib import CycleError, TopologicalSorter
 
 
 def topological_order(before: Sequence[Iterable[int]]) -> list[int]:
-    """Return the vertices so that each comes after those in `before[vertex]`, otherwise by level and by number.
+    """Return the vertices so that each comes after those in `before[vertex]`, otherwise
+    by level and by number.
 
     Raises graphlib.CycleError, which is a ValueError.
     """

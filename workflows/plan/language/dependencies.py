@@ -1,4 +1,6 @@
-"""Which nodes a node depends on, by explicit need, by reference, by condition, as input, as fallback."""
+"""Which nodes a node depends on, by explicit need, by reference, by condition,
+as input, as fallback.
+"""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
@@ -35,7 +37,8 @@ ITEM_RUN = AgentCall(kind="agent", goal="do", tools=())
 
 def work_of(node: Node) -> Call | None:
     """Return the call a node makes: its own, or the last of a map's `do`."""
-    # by kind and not by class: pydantic's classes take ten times as long to tell, and every node is asked often
+    # by kind and not by class: pydantic's classes take ten times as long to tell, and
+    # every node is asked often
     if node.kind == "map":
         last = node.do[-1]
         if node.runs_apart or last.kind == "program":
@@ -47,8 +50,8 @@ def work_of(node: Node) -> Call | None:
 
 
 def works_of(node: Node) -> list[tuple[Where, Call]]:
-    """Return (place in the node, call) of each call a node makes: one as a rule, of a map those in its `do`. What its
-    programs call is in their scripts.
+    """Return (place in the node, call) of each call a node makes: one as a rule, of a map those in
+    its `do`. What its programs call is in their scripts.
     """
     if node.kind == "map":
         works: list[tuple[Where, Call]] = []
@@ -63,7 +66,9 @@ def works_of(node: Node) -> list[tuple[Where, Call]]:
 
 
 def programs_in(node: Node) -> list[tuple[Where, Program]]:
-    """Return (place in the node, program) of each program with a script: the node itself, or those in a map's `do`."""
+    """Return (place in the node, program) of each program with a script: the node itself, or
+    those in a map's `do`.
+    """
     if node.kind == "map":
         programs: list[tuple[Where, Program]] = []
         for position, stage in enumerate(node.do):
@@ -83,8 +88,8 @@ def stage_place(node: MapNode, position: int) -> Where:
 
 
 def arguments_of(node: Node) -> list[tuple[Where, Any]]:
-    """Return (place in the node, value) of what is bound before a node acts: `args`, `prompt`, `media`, `workspace`,
-    `goal`, `arguments`, a gate's `question`.
+    """Return (place in the node, value) of what is bound before a node acts: `args`, `prompt`,
+    `media`, `workspace`, `goal`, `arguments`, a gate's `question`.
     """
     if node.kind == "gate":
         return [(("question",), node.question)]
@@ -108,13 +113,16 @@ def arguments_of(node: Node) -> list[tuple[Where, Any]]:
 
 
 def marked_texts(value: Any, where: Where = ()) -> list[tuple[Where, str]]:
-    """Return (place, text) of every string in a JSON value that has a `$`, in order; keys are never read."""
+    """Return (place, text) of every string in a JSON value that has a `$`, in
+    order; keys are never read.
+    """
     found: list[tuple[Where, str]] = []
     _mark(value, where, found)
     return found
 
 
-_HOLDERS = (dict, list, tuple)  # a union of types is made anew each time, and every value of a plan is looked at
+# A union of types is made anew each time, and every value of a plan is looked at.
+_HOLDERS = (dict, list, tuple)
 
 
 def _mark(value: Any, where: Where, found: list[tuple[Where, str]]) -> None:
@@ -138,7 +146,9 @@ def _mark(value: Any, where: Where, found: list[tuple[Where, str]]) -> None:
 
 
 def bound_texts(node: Node) -> list[tuple[Where, str]]:
-    """Return (place in the node, text) of every string with a `$` that is bound before the node acts."""
+    """Return (place in the node, text) of every string with a `$` that is
+    bound before the node acts.
+    """
     texts: list[tuple[Where, str]] = []
     for where, value in arguments_of(node):
         _mark(value, where, texts)
@@ -146,7 +156,9 @@ def bound_texts(node: Node) -> list[tuple[Where, str]]:
 
 
 def value_references(node: Node) -> Iterator[tuple[Where, Reference]]:
-    """Yield (place in the node, reference) of the values its activity reads; a map's item name among them."""
+    """Yield (place in the node, reference) of the values its activity reads; a
+    map's item name among them.
+    """
     for where, text in bound_texts(node):
         for reference in references_in(text):
             yield where, reference
@@ -180,9 +192,9 @@ def turn_of(node: Node) -> Turn | None:
 class Links(NamedTuple):
     """What one node depends on, each without repeats and in the order written.
 
-    `needs` must succeed before it starts, `watches` only have to end, because a condition reads their status;
-    `inputs` are those of a join or a model call; `reads` are the nodes whose outputs its activity loads; `fallback`
-    runs when it fails.
+    `needs` must succeed before it starts, `watches` only have to end, because a condition reads
+    their status; `inputs` are those of a join or a model call; `reads` are the nodes whose outputs
+    its activity loads; `fallback` runs when it fails.
     """
 
     needs: list[str]
@@ -193,7 +205,9 @@ class Links(NamedTuple):
 
     @property
     def waits(self) -> list[str]:
-        """Every id whose end can hold the node up, its fallback node's included: the edges a cycle is made of."""
+        """Every id whose end can hold the node up, its fallback node's included: the
+        edges a cycle is made of.
+        """
         waits = [*self.needs, *self.watches, *self.inputs]
         if self.fallback:
             waits.append(self.fallback)
@@ -209,7 +223,8 @@ def links_of(node: Node) -> Links:
         if read.node not in bound:
             reads[read.node] = None
 
-    # A condition needs the nodes whose outputs it tests, and only watches those of which it tests the status.
+    # A condition needs the nodes whose outputs it tests, and only watches those of
+    # which it tests the status.
     needs = dict.fromkeys((*node.needs, *reads))
     watches: dict[str, None] = {}
     for _, test in comparisons_of(node.when):
@@ -231,7 +246,9 @@ def names_in(node: Node) -> tuple[str, ...]:
 
 
 def inputs_of(node: Node) -> list[str]:
-    """Return the nodes whose ends a join, or a model call, takes as they come; for a join of items their map."""
+    """Return the nodes whose ends a join, or a model call, takes as they come; for a
+    join of items their map.
+    """
     if node.kind == "join" or node.kind == "llm":
         return list(node.inputs)
     return []
@@ -246,8 +263,9 @@ def fallback_of(node: Node) -> str | None:
 
 
 def facts_wanted(plan: Plan) -> dict[str, list[str]]:
-    """Return for each node the facts that conditions and maps read, in the order of the plan. Those of a node are also
-    read from its fallback node, and from every turn of its tool loop; those of a join from its inputs.
+    """Return for each node the facts that conditions and maps read, in the order of the plan.
+    Those of a node are also read from its fallback node, and from every turn of its tool loop;
+    those of a join from its inputs.
     """
     wanted: dict[str, list[str]] = {}
     for node in plan.nodes:
@@ -270,7 +288,9 @@ def facts_wanted(plan: Plan) -> dict[str, list[str]]:
 
 
 def _want_of_inputs(plan: Plan, wanted: dict[str, list[str]]) -> None:
-    """Add what the inputs of joins are to tell, so that the joins have the facts that are wanted of them."""
+    """Add what the inputs of joins are to tell, so that the joins have the facts
+    that are wanted of them.
+    """
     joins: dict[str, JoinNode] = {}
     for node in plan.nodes:
         if node.kind == "join" and node.items is None:
@@ -329,9 +349,11 @@ def length_fact(over: Reference) -> str:
 
 
 def source_of(node: Node, others: Mapping[str, Node]) -> str | None:
-    """Return the map item by item behind whose items those of this map run, so that they need not wait for its end.
+    """Return the map item by item behind whose items those of this map run, so that they
+    need not wait for its end.
 
-    It goes over the whole output of that map, and needs nothing else of it; and that map's failure has no other value.
+    It goes over the whole output of that map, and needs nothing else of it; and that map's
+    failure has no other value.
     """
     if node.kind != "map":
         return None

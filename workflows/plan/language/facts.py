@@ -1,6 +1,7 @@
 """Facts: the scalar paths and list lengths of an output that conditions and maps read.
 
-The validator names them, the activity computes them beside its result, and the scheduler decides on them alone.
+The validator names them, the activity computes them beside its result, and the scheduler
+decides on them alone.
 """
 
 from typing import Any
@@ -10,7 +11,9 @@ from sennit.workflows.plan.language.text import text_bytes
 from sennit.workflows.plan.limits import MAX_FACT_BYTES
 
 OF_A_JOIN = "~"
-"""The sign before the name of a fact that only a join wants: such a fact is left out if it is too large."""
+"""The sign before the name of a fact that only a join wants: such a fact is left
+out if it is too large.
+"""
 
 Scalar = str | int | float | bool | None
 
@@ -26,12 +29,14 @@ MISSING = Missing()
 
 
 class FactTooLarge(Exception):
-    """A value which a condition tests is over 256 bytes or not a scalar. The message names the path."""
+    """A value which a condition tests is over 256 bytes or not a scalar. The
+    message names the path.
+    """
 
 
 def facts_of(output: Any, wanted: list[str]) -> dict[str, Scalar]:
-    """Return the wanted facts which `output` has, by name; `?path` is true where the path exists. A fact that only a
-    join wants is left out if it is too large.
+    """Return the wanted facts which `output` has, by name; `?path` is true where the path exists. A
+    fact that only a join wants is left out if it is too large.
 
     Raises FactTooLarge.
     """
@@ -59,8 +64,8 @@ def facts_of_conditions(wanted: list[str]) -> list[str]:
 
 
 def fact_of_input(policy: str, name: str) -> tuple[int, str] | None:
-    """Return which of the values that a join takes has the fact `name` of the join's own value, and its name there;
-    None if it is a part of none of them.
+    """Return which of the values that a join takes has the fact `name` of the join's own value, and
+    its name there; None if it is a part of none of them.
     """
     if policy == "first":
         return 0, name
@@ -86,7 +91,9 @@ def _scalar(name: str, value: Any) -> Scalar:
     if isinstance(value, str):
         size = text_bytes(value)
         if size > MAX_FACT_BYTES:
-            raise FactTooLarge(f"`{name}` is {size} bytes; a condition tests at most {MAX_FACT_BYTES}")
+            raise FactTooLarge(
+                f"`{name}` is {size} bytes; a condition tests at most {MAX_FACT_BYTES}"
+            )
     if isinstance(value, dict):
         raise FactTooLarge(f"`{name}` is an object; test a part of it")
     if isinstance(value, list):

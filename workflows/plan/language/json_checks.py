@@ -1,7 +1,8 @@
-"""Whether data is plain JSON: what JSON text cannot carry is found here, before anything tries to write it.
+"""Whether data is plain JSON: what JSON text cannot carry is found here, before
+anything tries to write it.
 
-Python's reader lets NaN, lone surrogates and numbers of any size through, and whoever hashes, stores or sends them
-fails much later, in a place that cannot say what was wrong.
+Python's reader lets NaN, lone surrogates and numbers of any size through, and whoever hashes,
+stores or sends them fails much later, in a place that cannot say what was wrong.
 """
 
 from collections.abc import Iterable
@@ -18,8 +19,8 @@ _HOLDERS = (dict, list)
 def first_violation(data: Any, *, depth: int = MAX_JSON_LEVELS) -> tuple[Where, str] | None:
     """Return (path, sentence) of a value which plain JSON does not hold, None when there is none.
 
-    At most `depth` levels and 1,000,000 values; needs no stack, so any nesting is judged, and data that contains
-    itself is too deep.
+    At most `depth` levels and 1,000,000 values; needs no stack, so any nesting is judged, and data
+    that contains itself is too deep.
     """
     pending: list[tuple[Any, Where]] = [(data, ())]
     seen = 0
@@ -29,7 +30,10 @@ def first_violation(data: Any, *, depth: int = MAX_JSON_LEVELS) -> tuple[Where, 
         if wrong is not None:
             return where, wrong
         if len(where) > depth:
-            return (), f"nested more than {depth} levels deep; flatten it, or put the text in a document"
+            return (
+                (),
+                f"nested more than {depth} levels deep; flatten it, or put the text in a document",
+            )
         if isinstance(value, _HOLDERS):
             seen += len(value)
         else:

@@ -1,12 +1,13 @@
 """The part of JSON Schema that plans use: checks values that may still hold references.
 
-It knows type, enum, const, anyOf, oneOf, allOf, $ref into $defs, properties, required, additionalProperties, items,
-minItems, maxItems, minLength, maxLength, pattern, minimum, maximum and their exclusive forms. `oneOf` is read as
-`anyOf`. A schema may come from anywhere: what makes no sense in it is ignored, and no schema makes a check fail
-or take long: all that it does is counted in steps. `checking/schemas.py` is strict about the schemas in a plan.
+It knows type, enum, const, anyOf, oneOf, allOf, $ref into $defs, properties, required,
+additionalProperties, items, minItems, maxItems, minLength, maxLength, pattern, minimum, maximum and
+their exclusive forms. `oneOf` is read as `anyOf`. A schema may come from anywhere: what makes no
+sense in it is ignored, and no schema makes a check fail or take long: all that it does is counted
+in steps. `checking/schemas.py` is strict about the schemas in a plan.
 
-Patterns run in the Rust engine of pydantic-core, never in `re`: it has no backtracking, so a match takes time in
-proportion to the text and to the size of the pattern, and both are bounded.
+Patterns run in the Rust engine of pydantic-core, never in `re`: it has no backtracking, so a match
+takes time in proportion to the text and to the size of the pattern, and both are bounded.
 """
 
 import json
@@ -56,7 +57,9 @@ Violation = tuple[Where, str]
 OnText = Callable[[Where, str, Schema], Iterator[Violation] | None]
 
 _VALUES_A_STEP, _STEPS_A_NAME = 10, 10
-"""What comparing with the values of a schema costs, and looking for a similar name among so many."""
+"""What comparing with the values of a schema costs, and looking for a
+similar name among so many.
+"""
 _MAX_TYPES = 500
 _MAX_TYPE_LEVELS = 16
 _MAX_FOLLOWED = 16
@@ -78,12 +81,18 @@ class _TooMuch(Exception):
 
 
 def violations(
-    value: Any, schema: Schema, where: Where = (), *, on_text: OnText | None = None, steps: int = MAX_SCHEMA_STEPS
+    value: Any,
+    schema: Schema,
+    where: Where = (),
+    *,
+    on_text: OnText | None = None,
+    steps: int = MAX_SCHEMA_STEPS,
 ) -> Iterator[Violation]:
     """Yield (path, sentence) for everything in `value` that violates `schema`.
 
-    `on_text` may take over a string: it returns an iterator when the string holds references, else None.
-    A value that takes more than `steps` to check, or goes 100 levels deep, is a violation of its own.
+    `on_text` may take over a string: it returns an iterator when the string holds
+    references, else None. A value that takes more than `steps` to check, or goes 100 levels
+    deep, is a violation of its own.
     """
     check = _Check(definitions(schema), on_text, steps)
     try:
@@ -158,8 +167,8 @@ def type_of(value: Any) -> str:
 
 
 def typed_value(text: str, types: frozenset[str] = frozenset()) -> Any:
-    """Return what somebody typed: JSON where it is JSON of one of these types, or of any if there are none, else the
-    text itself.
+    """Return what somebody typed: JSON where it is JSON of one of these types, or of any if there
+    are none, else the text itself.
     """
     try:
         value = json.loads(text)
@@ -179,7 +188,9 @@ def typed_value(text: str, types: frozenset[str] = frozenset()) -> Any:
 
 
 def wrong_argument(name: str, value: Any, known: Mapping[str, list[str]]) -> str | None:
-    """Return why a tool that takes the `known` arguments, each with its JSON types, does not take this one; or None."""
+    """Return why a tool that takes the `known` arguments, each with its JSON types, does not
+    take this one; or None.
+    """
     if name not in known:
         return f"has no argument {format_name(name)}{nearest_or_known(name, known)}"
     types = known[name]
@@ -249,7 +260,9 @@ class _Check:
             yield from self._mismatch(value, pattern)
 
     def _mismatch(self, value: str, pattern: str) -> Iterator[str]:
-        """Match a text. What it costs is counted in steps, as if nothing were cached: a replay must come as far."""
+        """Match a text. What it costs is counted in steps, as if nothing were cached: a
+        replay must come as far.
+        """
         size = min(pattern_size(pattern), MAX_PATTERN_SIZE_CHARACTERS)
         if pattern not in self._patterns:
             self._spend(20 * size)
@@ -258,14 +271,21 @@ class _Check:
         if compiled is None:
             return
         if len(value) > MAX_PATTERN_CHARACTERS:
-            yield f"has {len(value):,} characters; a text with a `pattern` has at most {MAX_PATTERN_CHARACTERS:,}"
+            yield (
+                f"has {len(value):,} characters; a text with a `pattern` has at most "
+                f"{MAX_PATTERN_CHARACTERS:,}"
+            )
             return
         self._spend(size * len(value) // 200)
         if not compiled.isinstance_python(value):
             yield f"{format_value(value)} does not match {printable(pattern, 200)}"
 
-    def _no_choice(self, value: Any, choices: list[Any], where: Where, level: int) -> Violation | None:
-        """Return what keeps a value from fitting any alternative: its type, else the first fault of the nearest."""
+    def _no_choice(
+        self, value: Any, choices: list[Any], where: Where, level: int
+    ) -> Violation | None:
+        """Return what keeps a value from fitting any alternative: its type, else the
+        first fault of the nearest.
+        """
         faults: list[list[Violation]] = []
         for choice in choices:
             found = list(self.violations(value, choice, where, level + 1))
@@ -285,7 +305,9 @@ class _Check:
         nearest = min(of_its_type or faults, key=len)
         return nearest[0]
 
-    def _fields(self, value: dict[str, Any], schema: Schema, where: Where, level: int) -> Iterator[Violation]:
+    def _fields(
+        self, value: dict[str, Any], schema: Schema, where: Where, level: int
+    ) -> Iterator[Violation]:
         properties = _object(schema, "properties")
         required = _list(schema, "required")
         self._spend(len(required) // _VALUES_A_STEP)
@@ -304,7 +326,9 @@ class _Check:
             elif isinstance(extra, dict):
                 yield from self.violations(item, extra, (*where, name), level + 1)
 
-    def _items(self, value: Sequence[Any], schema: Schema, where: Where, level: int) -> Iterator[Violation]:
+    def _items(
+        self, value: Sequence[Any], schema: Schema, where: Where, level: int
+    ) -> Iterator[Violation]:
         of_items = schema.get("items")
         if isinstance(of_items, dict | bool):
             for index, item in enumerate(value):
@@ -320,7 +344,10 @@ class _Check:
         if isinstance(values, list):
             self._spend(_count_values(values) // _VALUES_A_STEP)
             if not any(equal(value, allowed) for allowed in values):
-                return f"must be one of {format_names(values, 10, format_value)}{self._not(value, values)}"
+                return (
+                    "must be one of "
+                    f"{format_names(values, 10, format_value)}{self._not(value, values)}"
+                )
         kinds = schema.get("type")
         if isinstance(kinds, str):
             if _is(value, kinds):
@@ -334,7 +361,9 @@ class _Check:
         return f"wanted {' or '.join(kinds)}, not {format_value(value)}"
 
     def _not(self, value: Any, allowed: list[Any]) -> str:
-        """Return what a value is in the place of what is allowed, with the nearest of that for a text."""
+        """Return what a value is in the place of what is allowed, with the
+        nearest of that for a text.
+        """
         names = [name for name in allowed if isinstance(name, str)]
         self._spend(_STEPS_A_NAME * len(names))
         hint = ""
@@ -387,7 +416,9 @@ def _count_values(value: Any) -> int:
 
 
 def parts_of(value: Any) -> Collection[Any]:
-    """Return the values directly inside a JSON value; a text, a number, true, false and null have none."""
+    """Return the values directly inside a JSON value; a text, a number, true,
+    false and null have none.
+    """
     if isinstance(value, dict):
         return value.values()
     if isinstance(value, list):
@@ -397,9 +428,13 @@ def parts_of(value: Any) -> Collection[Any]:
 
 def _limits(value: Any, schema: Schema) -> Iterator[str]:
     if isinstance(value, str):
-        yield from _wrong_length(len(value), _bound(schema, "minLength"), _bound(schema, "maxLength"), "characters")
+        yield from _wrong_length(
+            len(value), _bound(schema, "minLength"), _bound(schema, "maxLength"), "characters"
+        )
     elif isinstance(value, list | tuple):
-        yield from _wrong_length(len(value), _bound(schema, "minItems"), _bound(schema, "maxItems"), "items")
+        yield from _wrong_length(
+            len(value), _bound(schema, "minItems"), _bound(schema, "maxItems"), "items"
+        )
     elif isinstance(value, int | float) and not isinstance(value, bool):
         for name, breaks, words in _RANGES:
             bound = _bound(schema, name)
@@ -415,14 +450,21 @@ def _wrong_length(length: int, least: float | None, most: float | None, unit: st
 
 
 def compile_pattern(pattern: str) -> SchemaValidator:
-    """Return a pattern whose `isinstance_python` searches a text. Raises ValueError with what is wrong with it."""
+    """Return a pattern whose `isinstance_python` searches a text. Raises ValueError with
+    what is wrong with it.
+    """
     if pattern_size(pattern) > MAX_PATTERN_SIZE_CHARACTERS:
-        raise ValueError("is too large with its counted repeats written out; bound the text with maxLength instead")
+        raise ValueError(
+            "is too large with its counted repeats written out; bound the text with maxLength "
+            "instead"
+        )
     try:
         return SchemaValidator(core_schema.str_schema(pattern=pattern))
     except SchemaError as error:
         reason = str(error).strip().rpartition("error: ")[2]
-        raise ValueError(f"is no regular expression of Rust's syntax: {printable(reason)}") from None
+        raise ValueError(
+            f"is no regular expression of Rust's syntax: {printable(reason)}"
+        ) from None
 
 
 def _compiled_or_none(pattern: str) -> SchemaValidator | None:
@@ -444,8 +486,8 @@ def _compiled(pattern: str) -> _Compiled:
 
 
 def _compiled_bytes(compiled: _Compiled) -> int:
-    """Return what a compiled pattern takes after it was used: at most 2.9 KB for each character were measured, with
-    the repeats written out, and up to 40 KB beside that.
+    """Return what a compiled pattern takes after it was used: at most 2.9 KB for each character
+    were measured, with the repeats written out, and up to 40 KB beside that.
     """
     size = min(pattern_size(compiled.pattern), MAX_PATTERN_SIZE_CHARACTERS)
     return 65_536 + 4_096 * size
@@ -455,8 +497,8 @@ _COMPILED = BoundedCache[str, _Compiled](MAX_KEPT_PATTERNS_BYTES, _compiled_byte
 
 
 def pattern_size(pattern: str) -> int:
-    """Return how many characters a pattern has with its counted repeats written out, or more. A class of Unicode
-    such as `\\w` counts as 20.
+    """Return how many characters a pattern has with its counted repeats written out, or more. A
+    class of Unicode such as `\\w` counts as 20.
     """
     if len(pattern) > MAX_PATTERN_SIZE_CHARACTERS:
         return len(pattern)
@@ -470,7 +512,8 @@ def pattern_size(pattern: str) -> int:
     for repeat in _COUNT.finditer(bare):
         bounds = [int(number or 0) for number in repeat[1].split(",")]
         most = max(bounds)
-        # A repeat of a group, or of a repeat, copies all of it; # may begin a comment, which hides what is repeated.
+        # A repeat of a group, or of a repeat, copies all of it; # may begin a comment, which
+        # hides what is repeated.
         repeated = bare[repeat.start() - 1]
         if "#" in bare or repeated in ")}?+*":
             copies *= max(most, 1)

@@ -1,4 +1,6 @@
-"""Media: images, PDFs and recordings as values of a plan. A value names an artifact; bytes never travel with it."""
+"""Media: images, PDFs and recordings as values of a plan. A value names an artifact;
+bytes never travel with it.
+"""
 
 from typing import Any, Final, Literal, get_args
 
@@ -7,7 +9,15 @@ from pydantic import Field, ValidationError
 from sennit.workflows.plan.digests import DIGEST_CHARACTERS
 from sennit.workflows.plan.language.validation_messages import Frozen
 
-MediaType = Literal["image/png", "image/jpeg", "image/gif", "image/webp", "application/pdf", "audio/wav", "audio/mpeg"]
+MediaType = Literal[
+    "image/png",
+    "image/jpeg",
+    "image/gif",
+    "image/webp",
+    "application/pdf",
+    "audio/wav",
+    "audio/mpeg",
+]
 """The content types that some model takes."""
 MEDIA_TYPES: Final[tuple[MediaType, ...]] = get_args(MediaType)
 MediaKind = Literal["image", "PDF", "audio"]
@@ -15,7 +25,9 @@ EXAMPLE = '{"media": "image/png", "artifact": DIGEST, "bytes": N}'
 
 
 class Media(Frozen):
-    """A value that stands for an image, a PDF or a recording. `artifact` is the digest of its bytes in the store."""
+    """A value that stands for an image, a PDF or a recording. `artifact` is the digest of
+    its bytes in the store.
+    """
 
     media: MediaType
     artifact: str = Field(pattern=rf"^[0-9a-f]{{{DIGEST_CHARACTERS}}}$")

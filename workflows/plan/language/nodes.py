@@ -1,7 +1,7 @@
 """The plan language: one discriminated union on `kind`, for planners, people and patterns alike.
 
-Every type is frozen and refuses unknown fields. Limits that a single value can break live in the types; those
-that need the whole plan or the tool catalogue live in `checking/`.
+Every type is frozen and refuses unknown fields. Limits that a single value can break live in the
+types; those that need the whole plan or the tool catalogue live in `checking/`.
 """
 
 import re
@@ -52,7 +52,9 @@ Over = Literal["truncate", "reference"]
 Role = Literal["planner", "worker", "critic", "judge", "joiner"]
 OnFailure = Literal["park", "partial", "fail"]
 Fuse = Literal["auto", "on", "off"]
-"""Whether one activity runs several calls: those known to be short, all that may share one, or none."""
+"""Whether one activity runs several calls: those known to be short, all that
+may share one, or none.
+"""
 ApprovalPolicy = Literal["writes", "never"]
 """What needs a person's approval."""
 Priority = Annotated[int, Field(strict=True, ge=1, le=5)]
@@ -114,12 +116,17 @@ class EndedCalls(Frozen):
 
 def _within_a_day(seconds: float) -> float:
     if seconds > MAX_TURN_SECONDS:
-        raise ValueError(f"is {format_duration(seconds)}; a turn waits at most {format_duration(MAX_TURN_SECONDS)}")
+        raise ValueError(
+            f"is {format_duration(seconds)}; a turn waits at most "
+            f"{format_duration(MAX_TURN_SECONDS)}"
+        )
     return seconds
 
 
 class PassedTime(Frozen):
-    """The model's next turn starts when this time has passed since its calls were there, and one of them has ended."""
+    """The model's next turn starts when this time has passed since its calls were there, and
+    one of them has ended.
+    """
 
     after: Annotated[Duration, AfterValidator(_within_a_day)]
 
@@ -135,10 +142,11 @@ GOES_ON: Final = "running"
 class Turn(Frozen):
     """A further turn of a model that has called tools; written by the engine, never by people.
 
-    Its output replaces that of `node`, the turn before. `transcript` is the digest of the conversation so far,
-    `results` a reference to the results of the calls in it, and `refused` says why others were not made, by call id.
-    `rule` is what the plan says of when turns start. Then the model may also wait for calls that go on, and cancel
-    them: `waits` and `cancels` have the names of these calls by the ids of the calls that ask for it.
+    Its output replaces that of `node`, the turn before. `transcript` is the digest of the
+    conversation so far, `results` a reference to the results of the calls in it, and `refused` says
+    why others were not made, by call id. `rule` is what the plan says of when turns start. Then the
+    model may also wait for calls that go on, and cancel them: `waits` and `cancels` have the names
+    of these calls by the ids of the calls that ask for it.
     """
 
     number: int
@@ -159,12 +167,17 @@ class Turn(Frozen):
 _OF_RULE = ("rule", "waits", "cancels")
 _TURN_FORMS = "all, first, {quorum: 2} or {after: 2s}"
 _RULE: TypeAdapter[TurnRule] = TypeAdapter(
-    Annotated[TurnRule, word_or("turn", ("first",), {"quorum": EndedCalls, "after": PassedTime}, _TURN_FORMS)]
+    Annotated[
+        TurnRule,
+        word_or("turn", ("first",), {"quorum": EndedCalls, "after": PassedTime}, _TURN_FORMS),
+    ]
 )
 
 
 def parse_turn_rule(value: Any) -> TurnRule | None:
-    """Read what people write about turns; None for `all`, which a loop does anyhow. Raises ValidationError."""
+    """Read what people write about turns; None for `all`, which a loop does anyhow.
+    Raises ValidationError.
+    """
     if value is None or value == "all":
         return None
     return _RULE.validate_python(value)
@@ -196,8 +209,8 @@ ChatTurns = Annotated[tuple[ChatTurn, ...], AfterValidator(_begun_by_user)]
 
 
 class Context(Frozen):
-    """How many tokens of other nodes' outputs a model is given, and what becomes of an output that is over its share:
-    it is cut, or left for the model to read on in by calls of a tool.
+    """How many tokens of other nodes' outputs a model is given, and what becomes of an output that
+    is over its share: it is cut, or left for the model to read on in by calls of a tool.
     """
 
     tokens: int = Field(default=16_000, strict=True, ge=200, le=1_000_000)
@@ -249,12 +262,13 @@ _OPTIONAL = ("settings", "messages", "instructions", "media", "workspace")
 class ModelCall(Work):
     """One model call, or with `tools` a loop of calls until it answers, `max_turns` in all.
 
-    `prompt` may hold references; `output_schema` asks for JSON of that shape. `settings` override those of the run and
-    of the role. `messages` are turns before the prompt; `instructions` hold for each turn of the loop, beside those of
-    the run. `media` are images, PDFs and recordings that the model is shown with the prompt, by reference as a rule.
-    With a `workspace` the tools work in that folder, one call after the other, and the output is `{answer, workspace}`.
-    The call fails after a silence of `first_token_timeout` before its reply begins, or of `idle_timeout`
-    within it. `turn` says when the next turn of a loop starts; of a further turn it is that turn.
+    `prompt` may hold references; `output_schema` asks for JSON of that shape. `settings` override
+    those of the run and of the role. `messages` are turns before the prompt; `instructions` hold
+    for each turn of the loop, beside those of the run. `media` are images, PDFs and recordings that
+    the model is shown with the prompt, by reference as a rule. With a `workspace` the tools work in
+    that folder, one call after the other, and the output is `{answer, workspace}`. The call fails
+    after a silence of `first_token_timeout` before its reply begins, or of `idle_timeout` within
+    it. `turn` says when the next turn of a loop starts; of a further turn it is that turn.
     """
 
     kind: Literal["llm"]
@@ -276,13 +290,17 @@ class ModelCall(Work):
 
     @model_serializer(mode="wrap")
     def _without_unset(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """A call is known by what is written of it, so a field that it does not use is not there."""
+        """A call is known by what is written of it, so a field that it
+        does not use is not there.
+        """
         return _without_empty(write(self), _OPTIONAL)
 
     @model_validator(mode="after")
     def _works_in_its_workspace(self) -> Self:
         if self.workspace is not None and (not self.tools or self.role == "joiner"):
-            raise ValueError("`workspace` is for a model with `tools` that work in it, and not for a joiner")
+            raise ValueError(
+                "`workspace` is for a model with `tools` that work in it, and not for a joiner"
+            )
         return self
 
     @property
@@ -315,15 +333,17 @@ class ToolNode(Placed, ToolCall):
 
 
 class LlmNode(Placed, ModelCall):
-    """A model call as a node. It reads how each of its `inputs` ended, with value or error, as from a settled join."""
+    """A model call as a node. It reads how each of its `inputs` ended, with value or error,
+    as from a settled join.
+    """
 
     inputs: tuple[NodeId, ...] = Field(default=(), max_length=MAX_NODES)
 
 
 class AgentCall(Work):
-    """A sub-agent: a run of its own with a goal, some of this run's tools, and a part of its budget. Its `instructions`
-    stand beside those of this run. With a `workspace` it works in that folder turn by turn, as a model with tools does,
-    and its output is `{answer, workspace}`.
+    """A sub-agent: a run of its own with a goal, some of this run's tools, and a part of its
+    budget. Its `instructions` stand beside those of this run. With a `workspace` it works in that
+    folder turn by turn, as a model with tools does, and its output is `{answer, workspace}`.
     """
 
     kind: Literal["agent"]
@@ -344,7 +364,9 @@ class AgentNode(Placed, AgentCall):
 
 
 class Program(Work):
-    """A script whose calls become nodes. `arguments` are those of its function `main`, and may hold references."""
+    """A script whose calls become nodes. `arguments` are those of its function `main`,
+    and may hold references.
+    """
 
     kind: Literal["program"]
     script: str = Field(default="", max_length=MAX_SCRIPT_CHARACTERS)
@@ -356,7 +378,9 @@ class ProgramNode(Placed, Program):
 
 
 class Stage(Frozen):
-    """What a node in a map's `do` has beside its call: an id of its own there, and a condition on the item."""
+    """What a node in a map's `do` has beside its call: an id of its own there, and a
+    condition on the item.
+    """
 
     id: NodeId | None = None
     when: Condition | None = None
@@ -403,11 +427,12 @@ def _as_written(do: Any, write: SerializerFunctionWrapHandler) -> Any:
 
 
 class MapNode(Placed):
-    """One copy of `do` for each item of a list known at run time; the output is the list of the items' values, null
-    for one that was skipped.
+    """One copy of `do` for each item of a list known at run time; the output is the list of the
+    items' values, null for one that was skipped.
 
-    `do` is one node, or a chain of nodes. In a chain each begins when the one before it has a value, and may read all
-    before it by their ids; the last one's value is the item's. `earlier` are those ids where the node is `at_stage`.
+    `do` is one node, or a chain of nodes. In a chain each begins when the one before it has a
+    value, and may read all before it by their ids; the last one's value is the item's. `earlier`
+    are those ids where the node is `at_stage`.
     """
 
     kind: Literal["map"]
@@ -432,7 +457,9 @@ class MapNode(Placed):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names that mean something in `do` only: the item's, and the ids of the chain's nodes."""
+        """The names that mean something in `do` only: the item's, and the
+        ids of the chain's nodes.
+        """
         names = [self.as_, *self._earlier]
         for stage in self.do:
             if stage.id is not None:
@@ -441,8 +468,8 @@ class MapNode(Placed):
 
     @property
     def runs_apart(self) -> bool:
-        """Whether each item is a run of its own, with `do` as its plan: nodes may be added to it, or stand in for
-        others of it.
+        """Whether each item is a run of its own, with `do` as its plan: nodes may be added to it,
+        or stand in for others of it.
         """
         for stage in self.do:
             if stage.kind == "program" or isinstance(stage.on_error, Instead):
@@ -459,7 +486,9 @@ class MapNode(Placed):
         return self.stages
 
     def at_stage(self, stage: str) -> "MapNode":
-        """Return the map as if only this node of the chain were its `do`. Raises KeyError if there is none."""
+        """Return the map as if only this node of the chain were its `do`. Raises
+        KeyError if there is none.
+        """
         if stage not in self.units:
             raise KeyError(stage)
         if self.runs_apart:
@@ -477,7 +506,9 @@ def _quorum(value: Any) -> Any:
     is_share = isinstance(value, str) and _SHARE.match(value) is not None
     if is_count or is_share:
         return value
-    raise ValueError(f'{format_value(value)} is no quorum; write a count such as 2 or a share such as "60%"')
+    raise ValueError(
+        f'{format_value(value)} is no quorum; write a count such as 2 or a share such as "60%"'
+    )
 
 
 class Quorum(Frozen):
@@ -489,16 +520,21 @@ class Quorum(Frozen):
 Policy = Annotated[
     Literal["all", "settled", "first"] | Quorum,
     word_or(
-        "policy", ("all", "settled", "first"), {"quorum": Quorum}, 'all, settled, first, {quorum: 2} or {quorum: "60%"}'
+        "policy",
+        ("all", "settled", "first"),
+        {"quorum": Quorum},
+        'all, settled, first, {quorum: 2} or {quorum: "60%"}',
     ),
 ]
 
 
 class TurnCalls(Frozen):
-    """Of the join before a further turn of a tool loop: by which rule it closes. Only the engine writes it.
+    """Of the join before a further turn of a tool loop: by which rule it closes.
+    Only the engine writes it.
 
-    The first `calls` of its inputs are those of this turn, the others have gone on from earlier turns. All that are
-    `awaited` must have ended, and those that are `cancelled` are given up when the join is added.
+    The first `calls` of its inputs are those of this turn, the others have gone on from earlier
+    turns. All that are `awaited` must have ended, and those that are `cancelled` are given up
+    when the join is added.
     """
 
     rule: TurnRule
@@ -508,10 +544,11 @@ class TurnCalls(Frozen):
 
 
 class JoinNode(Placed):
-    """Aggregates its inputs by policy; the output is a list in `inputs` order, for `first` the value alone.
+    """Aggregates its inputs by policy; the output is a list in `inputs` order, for
+    `first` the value alone.
 
-    With `items` that map is its only input, and each of its items counts for itself. With a `turn` it leaves the model
-    of a tool loop to go on while some of its inputs run.
+    With `items` that map is its only input, and each of its items counts for itself. With a `turn`
+    it leaves the model of a tool loop to go on while some of its inputs run.
     """
 
     kind: Literal["join"]
@@ -563,7 +600,9 @@ Node = Annotated[
 
 
 class InputSpec(Frozen):
-    """An input of a plan; one without a default must be given when the run starts, also after a plan was stored."""
+    """An input of a plan; one without a default must be given when the run starts, also
+    after a plan was stored.
+    """
 
     type: Literal["string", "number", "integer", "boolean", "array", "object"] = "string"
     default: JsonValue = None
@@ -585,7 +624,9 @@ class InputSpec(Frozen):
 def _short_goal(goal: str) -> str:
     size = text_bytes(goal)
     if size > MAX_GOAL_BYTES:
-        raise ValueError(f"is {size:,} bytes; at most {MAX_GOAL_BYTES:,}. Put long text in a document")
+        raise ValueError(
+            f"is {size:,} bytes; at most {MAX_GOAL_BYTES:,}. Put long text in a document"
+        )
     return goal
 
 

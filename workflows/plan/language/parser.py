@@ -14,7 +14,12 @@ from sennit.workflows.plan.language.conditions import form_of
 from sennit.workflows.plan.language.json_checks import first_violation
 from sennit.workflows.plan.language.nodes import ID_PATTERN, Plan
 from sennit.workflows.plan.language.problems import InvalidPlan, Problem, Where
-from sennit.workflows.plan.language.text import did_you_mean, format_name, format_names, format_value
+from sennit.workflows.plan.language.text import (
+    did_you_mean,
+    format_name,
+    format_names,
+    format_value,
+)
 from sennit.workflows.plan.language.validation_messages import describe_error
 from sennit.workflows.plan.limits import MAX_NODES, MAX_PARSE_PROBLEMS
 
@@ -46,7 +51,9 @@ _EXAMPLES = {
 
 
 def parse_plan(data: Any) -> Plan:
-    """Return the plan in `data`. Raises InvalidPlan with the first 50 errors of its form; never anything else."""
+    """Return the plan in `data`. Raises InvalidPlan with the first 50 errors of its
+    form; never anything else.
+    """
     wrong = malformed(data)
     if wrong is not None:
         raise InvalidPlan([wrong])
@@ -66,7 +73,9 @@ def parse_plan(data: Any) -> Plan:
 
 
 def malformed(data: Any) -> Problem | None:
-    """Return why no plan can be read from `data`: it is no object, too big or not plain JSON. None if one can."""
+    """Return why no plan can be read from `data`: it is no object, too big or not plain
+    JSON. None if one can.
+    """
     if not isinstance(data, dict):
         return Problem("shape", (), f"a plan is an object with `nodes`, not {format_value(data)}")
     listed = data.get("nodes")
@@ -94,7 +103,10 @@ def _reserved(node: Any, where: Where) -> Iterator[Problem]:
     turn = node.get("turn")
     is_further = isinstance(turn, dict) and "number" in turn
     if is_further or (kind == "join" and turn is not None):
-        message = "such a `turn` is written by the engine; leave it out. A model with tools takes `turn: first`"
+        message = (
+            "such a `turn` is written by the engine; leave it out. A model with tools takes "
+            "`turn: first`"
+        )
         yield Problem("reserved", (*where, "turn"), message)
     if kind == "program" and not node.get("script"):
         yield Problem("missing_field", where, "`script` is missing: the text of the program")
@@ -177,14 +189,18 @@ def _wrong_id(name: str) -> str:
     bare = name.lstrip("$").strip("{}")
     if name.startswith("$") and re.fullmatch(ID_PATTERN, bare):
         return f"write the id `{bare}` here, without `$`"
-    return f"{format_value(name)} is not an id; an id is a letter, then up to 39 letters, digits or _"
+    return (
+        f"{format_value(name)} is not an id; an id is a letter, then up to 39 letters, digits or _"
+    )
 
 
 def _wrong_type(where: Where, value: Any, sentence: str) -> str:
     if where[:1] == ("nodes",) and len(where) == 2:
         return f"a node is an object with `id` and `kind`, not {format_value(value)}"
     if where[:1] == ("inputs",) and len(where) == 2:
-        return f"an input is declared as an object such as {{type: string}}, not {format_value(value)}"
+        return (
+            f"an input is declared as an object such as {{type: string}}, not {format_value(value)}"
+        )
     return sentence + _example(where)
 
 

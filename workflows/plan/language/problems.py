@@ -22,9 +22,9 @@ OFFERED = {"write": "workers offer it where SENNIT_WRITE_ROOT is set"}
 class Problem:
     """One thing wrong: a stable `code`, where, and a sentence that says what to do.
 
-    `where` is the path into the plan's JSON, or ("line", number) of a script; line 0 is none in particular, and
-    "helpers.py:3" one of a module. The sentence is one printable line of at most 700 characters, whatever the plan
-    holds.
+    `where` is the path into the plan's JSON, or ("line", number) of a script; line 0 is none in
+    particular, and "helpers.py:3" one of a module. The sentence is one printable line of at most
+    700 characters, whatever the plan holds.
     """
 
     code: str
@@ -50,7 +50,9 @@ class InvalidPlan(Exception):
 
 
 def no_such_tool(name: str, known: Collection[str]) -> str:
-    """Return that there is no tool of that name, with when it is there, the nearest name, or all names."""
+    """Return that there is no tool of that name, with when it is there, the
+    nearest name, or all names.
+    """
     if name in OFFERED:
         hint = f": {OFFERED[name]}"
     else:
@@ -61,11 +63,15 @@ def no_such_tool(name: str, known: Collection[str]) -> str:
 def no_such_input(name: str, declared: Collection[str]) -> str:
     """Return that a plan declares no input of that name, with the nearest name and all names."""
     hint = did_you_mean(name, declared)
-    return f"the plan declares no input {format_name(name)}{hint}; declared: {format_names(declared)}"
+    return (
+        f"the plan declares no input {format_name(name)}{hint}; declared: {format_names(declared)}"
+    )
 
 
 def place_of(where: Where) -> str:
-    """Return a path as people write it, on one line: `nodes[3].args.query`, `inputs["two words"]`, `line 7`."""
+    """Return a path as people write it, on one line: `nodes[3].args.query`,
+    `inputs["two words"]`, `line 7`.
+    """
     if where[:1] == ("line",):
         return _place_of_line(where[1:])
     if where[-3:-1] == ("script", "line"):

@@ -1,7 +1,8 @@
 """References to other nodes' outputs: `$n3`, `$n3.count`, `${n3.items[0].name}`.
 
-A value that is only a reference keeps its type. Inside text a reference is replaced once: what is put in is never
-looked at again. `$$` is a literal `$`, and `$` before a digit or any other character is text.
+A value that is only a reference keeps its type. Inside text a reference is replaced once:
+what is put in is never looked at again. `$$` is a literal `$`, and `$` before a digit or any
+other character is text.
 """
 
 import json
@@ -45,7 +46,9 @@ class Reference:
 
     @property
     def fact(self) -> str:
-        """The name under which a condition reads this value: the path as written, `.` for the whole."""
+        """The name under which a condition reads this value: the path as
+        written, `.` for the whole.
+        """
         return path_text(self.path).removeprefix(".") or "."
 
 
@@ -113,7 +116,9 @@ def references_in(value: Any) -> Iterator[Reference]:
 
 
 def malformed_in(value: Any) -> Iterator[str]:
-    """Yield each `${...}` that looks like a reference but is none, so that it is not taken for text."""
+    """Yield each `${...}` that looks like a reference but is none, so that it
+    is not taken for text.
+    """
     for text in _texts_in(value):
         without_references = _TOKEN.sub("", text)
         for opened in _OPEN.finditer(without_references):
@@ -145,7 +150,9 @@ def bind(value: Any, lookup: Callable[[str], Any]) -> Any:
 
 
 def renamed(value: Any, names: Mapping[str, str]) -> Any:
-    """Return `value` with references to other nodes, as `names` says, in the form that they were written in."""
+    """Return `value` with references to other nodes, as `names` says, in the form
+    that they were written in.
+    """
 
     def with_new_names(text: str) -> str:
         return _TOKEN.sub(lambda token: _renamed(token, names), text)
@@ -185,7 +192,9 @@ def _bind_text(text: str, lookup: Callable[[str], Any]) -> Any:
 
 
 def filled(text: str, write: Callable[[Reference], str]) -> str:
-    """Return text with every reference replaced by what `write` says, once, and `$$` by a dollar."""
+    """Return text with every reference replaced by what `write` says,
+    once, and `$$` by a dollar.
+    """
 
     def substitute(token: re.Match[str]) -> str:
         if token[0] == _DOLLAR:
@@ -196,7 +205,9 @@ def filled(text: str, write: Callable[[Reference], str]) -> str:
 
 
 def rewrite(text: str, put: Callable[[Reference], str | None]) -> str:
-    """Return `text` with those references replaced for which `put` gives a text; what is put in stays text."""
+    """Return `text` with those references replaced for which `put` gives a text;
+    what is put in stays text.
+    """
 
     def substitute(token: re.Match[str]) -> str:
         if token[0] == _DOLLAR:
@@ -217,8 +228,8 @@ def as_text(value: Any) -> str:
 
 
 def part_of(value: Any, path: str, name: str) -> Any:
-    """Return what is at a path of a value, such as `items[0].title`; the whole for "". `name` is what the value is
-    called. Raises BindError, which says what is there instead.
+    """Return what is at a path of a value, such as `items[0].title`; the whole for "". `name` is
+    what the value is called. Raises BindError, which says what is there instead.
     """
     if path and not _PATH.fullmatch(path):
         raise BindError(f"{path[:100]!r} is no path into {name}; write it like items[0].title")
@@ -226,7 +237,9 @@ def part_of(value: Any, path: str, name: str) -> Any:
 
 
 def resolve(reference: Reference, value: Any) -> Any:
-    """Follow the reference's path into `value`; `.length` of a list is its length. Raises BindError."""
+    """Follow the reference's path into `value`; `.length` of a list is its
+    length. Raises BindError.
+    """
     here = value
     for count, step in enumerate(reference.path):
         here = _follow(here, step, reference, count)

@@ -1,4 +1,6 @@
-"""The keywords and types of JSON schemas in plans and programs. The process of a script knows them, too."""
+"""The keywords and types of JSON schemas in plans and programs. The process of a
+script knows them, too.
+"""
 
 from typing import Any
 
@@ -14,7 +16,17 @@ TYPES: dict[str, tuple[type, ...]] = {
     "object": (dict,),
     "null": (type(None),),
 }
-_NOTES = ("$schema", "$id", "$comment", "title", "description", "default", "examples", "format", "deprecated")
+_NOTES = (
+    "$schema",
+    "$id",
+    "$comment",
+    "title",
+    "description",
+    "default",
+    "examples",
+    "format",
+    "deprecated",
+)
 CHOICES = ("anyOf", "oneOf", "allOf")
 SCHEMA: Schema = {"$ref": "#/$defs/schema"}
 _SCHEMAS: Schema = {"type": "array", "items": SCHEMA, "minItems": 1}
@@ -23,7 +35,12 @@ _COUNT: Schema = {"type": "integer", "minimum": 0}
 _NUMBER: Schema = {"type": "number"}
 _ANYTHING: Schema = {}
 KEYWORDS: dict[str, Schema] = {
-    "type": {"anyOf": [{"enum": list(TYPES)}, {"type": "array", "items": {"enum": list(TYPES)}, "minItems": 1}]},
+    "type": {
+        "anyOf": [
+            {"enum": list(TYPES)},
+            {"type": "array", "items": {"enum": list(TYPES)}, "minItems": 1},
+        ]
+    },
     "enum": {"type": "array", "minItems": 1},
     "const": _ANYTHING,
     **dict.fromkeys(CHOICES, _SCHEMAS),

@@ -16,7 +16,11 @@ from sennit.workflows.plan.language.nodes import (
     ToolCall,
 )
 from sennit.workflows.plan.language.text import arguments_text, one_line
-from sennit.workflows.plan.limits import MAX_BAR_CHARACTERS, MAX_SUMMARY_BYTES, MAX_SUMMARY_CHARACTERS
+from sennit.workflows.plan.limits import (
+    MAX_BAR_CHARACTERS,
+    MAX_SUMMARY_BYTES,
+    MAX_SUMMARY_CHARACTERS,
+)
 
 TAIL_CHARACTERS = 44
 LOOKED_AT = 1_000
@@ -28,8 +32,10 @@ _LOOKALIKES = {
     "<": "\N{SINGLE LEFT-POINTING ANGLE QUOTATION MARK}",
     "(": " (",
 }
-"""For signs with a meaning in Markdown. Web UIs before 2.55 show a summary as it is and later ones as Markdown, with
-formulas between two `$`: so a sign can be neither left as it is nor escaped. No common font has another dollar sign."""
+"""For signs with a meaning in Markdown. Web UIs before 2.55 show a summary as it is and later ones
+as Markdown, with formulas between two `$`: so a sign can be neither left as it is nor escaped. No
+common font has another dollar sign.
+"""
 
 
 def _policy_text(node: JoinNode) -> str:
@@ -47,7 +53,9 @@ def _policy_text(node: JoinNode) -> str:
 
 
 class Drawing(NamedTuple):
-    """How a kind of node is drawn: the signs around its text in Mermaid's language, and a few words on what it does."""
+    """How a kind of node is drawn: the signs around its text in Mermaid's language, and a few
+    words on what it does.
+    """
 
     opening: str
     closing: str
@@ -60,8 +68,12 @@ DRAWINGS: Final[Mapping[str, Drawing]] = {
     "agent": Drawing("[/", "/]", lambda node: str(node.goal)),
     "program": Drawing("([", "])", lambda node: arguments_text(node.arguments)),
     "task": Drawing("([", "])", lambda _: ""),
-    "map": Drawing("[[", "]]", lambda node: f"{' | '.join(map(what_of, node.do))} over {node.over}"),
-    "join": Drawing("{{", "}}", lambda node: f"{_policy_text(node)} of {node.items or len(node.inputs)}"),
+    "map": Drawing(
+        "[[", "]]", lambda node: f"{' | '.join(map(what_of, node.do))} over {node.over}"
+    ),
+    "join": Drawing(
+        "{{", "}}", lambda node: f"{_policy_text(node)} of {node.items or len(node.inputs)}"
+    ),
     "gate": Drawing("{", "}", lambda node: str(node.question)),
 }
 """How each kind of node is drawn, in text and in pictures."""
@@ -73,10 +85,12 @@ def what_of(node: Node | ToolCall | ModelCall) -> str:
 
 
 def summary_of(node: Node, links: dependencies.Links | None = None, what: str = "") -> str:
-    """Return the summary: id first, what it does, what it waits for; at most 120 characters on one line.
+    """Return the summary: id first, what it does, what it waits for; at most 120
+    characters on one line.
 
-    Control characters and marks that turn the direction of writing are left out. `links` are the node's, if they are
-    worked out already. With `what`, the summary has that in the place of all words behind the id.
+    Control characters and marks that turn the direction of writing are left out. `links` are
+    the node's, if they are worked out already. With `what`, the summary has that in the place
+    of all words behind the id.
     """
     if what:
         return clipped(one_line(f"{node.id} {what[:LOOKED_AT]}"), MAX_SUMMARY_CHARACTERS)
@@ -95,7 +109,8 @@ def summary_of(node: Node, links: dependencies.Links | None = None, what: str = 
 
 
 def for_bar(summary: str) -> str:
-    """Return a summary as a bar of the timeline can show it whole: clipped before what it waits for.
+    """Return a summary as a bar of the timeline can show it whole: clipped
+    before what it waits for.
 
     It reads the same as text and as Markdown.
     """

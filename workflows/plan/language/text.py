@@ -1,4 +1,6 @@
-"""Text from anywhere, made safe and short for people to read, and rid of what a model only thought. Nothing raises."""
+"""Text from anywhere, made safe and short for people to read, and rid of what a model only
+thought. Nothing raises.
+"""
 
 import json
 import re
@@ -7,7 +9,11 @@ from difflib import get_close_matches
 from itertools import islice
 from typing import Any
 
-from sennit.workflows.plan.limits import MAX_NAMES_CHARACTERS, MAX_SENTENCE_CHARACTERS, MAX_VALUE_CHARACTERS
+from sennit.workflows.plan.limits import (
+    MAX_NAMES_CHARACTERS,
+    MAX_SENTENCE_CHARACTERS,
+    MAX_VALUE_CHARACTERS,
+)
 
 _COMPARED_NAMES = 1_000
 _MAX_WRITTEN_BITS = 200
@@ -22,12 +28,17 @@ DIRECTION_MARKS = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
 _HIDDEN = re.compile(rf"[\x00-\x08\x0b-\x1f\x7f-\x9f\ufeff\ud800-\udfff{DIRECTION_MARKS}]")
 
 _PREFIX = r"(?:[a-z]{1,12}[:_]|[a-z]{1,12}\d[a-z0-9._]{0,8}|ant)?"
-"""What models write before the word of a tag: a name as in `<seed:think>` or `<longcat_think>`, their own name as in
-`<M2_7think>`, and Claude `<antThinking>`.
+"""What models write before the word of a tag: a name as in `<seed:think>` or `<longcat_think>`,
+their own name as in `<M2_7think>`, and Claude `<antThinking>`.
 """
 _TAGS = rf"{_PREFIX}(?:think|thinking|thoughts?|thought_?process|reasoning|reflection|scratchpad)"
-_FIRST_TAGS = rf"{_PREFIX}(?:analysis|planning|reason|rationale|cot|chain_of_thought|inner_?monologue|deliberation)"
-"""Words that a text may have as tags of its own too: they open a thought only where a reply begins with them."""
+_FIRST_TAGS = (
+    rf"{_PREFIX}(?:analysis|planning|reason|rationale|cot|chain_of_thought|inner_?monologue"
+    r"|deliberation)"
+)
+"""Words that a text may have as tags of its own too: they open a thought only where a
+reply begins with them.
+"""
 _PAIRS = {
     "[think]": "[/think]",
     "[thinking]": "[/thinking]",
@@ -43,16 +54,22 @@ _PAIRS = {
 }
 _CLOSING = rf"</{_TAGS}>|\[BEGIN FINAL RESPONSE\]|" + "|".join(map(re.escape, _PAIRS.values()))
 IN_TICKS = r"(?<!`)(?P<ticks>`{1,8})(?!`).*?(?<!`)(?P=ticks)(?!`)"
-"""Code in a row. It ends with as many backticks: their number is bounded, so that few are searched for in vain."""
+"""Code in a row. It ends with as many backticks: their number is bounded, so that few
+are searched for in vain.
+"""
 _IN_QUOTES = r"\"(?:[^\"\\]|\\.)*\""
 _ANY_TAG = (
     rf"(?P<opens><{_TAGS}>|{'|'.join(map(re.escape, _PAIRS))})|(?P<first><{_FIRST_TAGS}>)"
-    rf"|(?P<closes>{_CLOSING})|(?P<final>(?:<\|start\|>assistant)?<\|channel\|>final[^<\n]*(?:<\|constrain\|>\w+)?<\|message\|>)"
+    rf"|(?P<closes>{_CLOSING})|(?P<final>(?:<\|start\|>assistant)?<\|channel\|>final[^<\n]*"
+    r"(?:<\|constrain\|>\w+)?<\|message\|>)"
     r"|(?P<aside>(?:<\|start\|>assistant)?<\|channel\|>(?![^<\n]*\bto=)[^<\n]*<\|message\|>)"
-    r"|(?P<frame><\|(?:return|end|(?:START|END)_(?:RESPONSE|TEXT)|CHATBOT_TOKEN|(?:begin|end)_of_solution)\|>"
+    r"|(?P<frame><\|(?:return|end|(?:START|END)_(?:RESPONSE|TEXT)|CHATBOT_TOKEN|(?:begin"
+    r"|end)_of_solution)\|>"
     r"|\[END FINAL RESPONSE\])|(?P<bare>assistantfinal)"
 )
-"""`bare` is the final channel of harmony where a server has left out the special tokens, but not the names between."""
+"""`bare` is the final channel of harmony where a server has left out the special tokens, but
+not the names between.
+"""
 _FIRST_CHANNEL = re.compile(r"\s*+(?:assistant)?analysis")
 """How a reply in harmony begins where a server has left out the special tokens."""
 _CALLS = r"\bto=[\w.-]{1,80}\s?<\|channel\|>"
@@ -66,7 +83,9 @@ _FENCE_IN_THOUGHT = re.compile(rf"\s*+(?P<marks>```++|~~~++)(?:{_CLOSING})", re.
 
 
 _LEFT_OUT = " [...] "
-_SHOWN_THOUGHT = re.compile(r"(?s)\A\s*+Thinking\.\.\.[^\S\n]*+\n.*?\n\.\.\.done thinking\.[^\S\n]*+(?:\n|\Z)")
+_SHOWN_THOUGHT = re.compile(
+    r"(?s)\A\s*+Thinking\.\.\.[^\S\n]*+\n.*?\n\.\.\.done thinking\.[^\S\n]*+(?:\n|\Z)"
+)
 """How the command line of Ollama shows a thought."""
 _RESPONSE = re.compile(r"\s*+<(?P<tag>response|answer)>(?P<text>.*)</(?P=tag)>\s*+", re.DOTALL)
 """How Granite and DeepSeek R1-Zero write what stands behind their thoughts."""
@@ -77,29 +96,32 @@ _TURN_BEGINS = re.compile(
     rf"|<\|start_header_id\|>{_TURN_NAMES}<\|end_header_id\|>\s*+)+",
 )
 TURN_ENDS = (
-    r"<\|(?:im_end|eom_id|eot_id|eot|end|endoftext|end_of_text|return|call|END_OF_TURN_TOKEN|END_RESPONSE|end_of_box)\|>"
+    r"<\|(?:im_end|eom_id|eot_id|eot|end|endoftext|end_of_text|return|call|END_OF_TURN_TOKEN"
+    r"|END_RESPONSE|end_of_box)\|>"
     r"|</s>|<end_of_turn>|<eos>|\[END FINAL RESPONSE\]|<\uff5cend\u2581of\u2581sentence\uff5c>"
     r"|<\|(?:user|observation|begin_of_text)\|>|\]<\]minimax\[>\[(?:</tool_call>)?"
 )
-"""Special tokens with which chat templates end a turn, or begin the one behind it. MiniMax M3 leaves a piece of a call
-that it does not make.
+"""Special tokens with which chat templates end a turn, or begin the one behind it. MiniMax M3
+leaves a piece of a call that it does not make.
 """
 _NEXT_TURN = re.compile(
-    rf"(?s)(?:{TURN_ENDS})\s*+(?:<\|im_start\|>|<start_of_turn>|<\|start_header_id\|>)(?:user|system|tool)\b.*+\Z"
+    rf"(?s)(?:{TURN_ENDS})\s*+(?:<\|im_start\|>|<start_of_turn>|<\|start_header_id\|>)(?:user"
+    r"|system|tool)\b.*+\Z"
 )
 _ENDS_OF_TURNS = re.compile(rf"(?<!\s)(?:\s*+(?:{TURN_ENDS}))++\s*+")
 
 
 def without_frame(text: str) -> str:
-    """Return a reply without the special tokens with which a chat template begins and ends it, and without a next turn
-    that the model has made up behind them.
+    """Return a reply without the special tokens with which a chat template begins and ends it, and
+    without a next turn that the model has made up behind them.
     """
     if "<" not in text and "[" not in text:
         return text
     begun = _TURN_BEGINS.sub("", text)
     whole = _NEXT_TURN.sub("", begun)
 
-    # Each row of tokens is read once; a pattern that ends at the end would begin again at each of them.
+    # Each row of tokens is read once; a pattern that ends at the end would begin
+    # again at each of them.
     def last_removed(tokens: re.Match[str]) -> str:
         if tokens.end() == len(whole):
             return ""
@@ -109,7 +131,9 @@ def without_frame(text: str) -> str:
 
 
 def clean(text: str) -> str:
-    """Return `text` without terminal escapes, control characters and direction marks. Line breaks and tabs stay."""
+    """Return `text` without terminal escapes, control characters and direction marks.
+    Line breaks and tabs stay.
+    """
     if text.isprintable():
         return text
     without_escapes = _ESCAPES.sub("", text)
@@ -118,14 +142,16 @@ def clean(text: str) -> str:
 
 
 def text_bytes(text: str) -> int:
-    """Return how many bytes a text takes in UTF-8, which limits in bytes count. Half a surrogate pair, which JSON may
-    hold, counts three.
+    """Return how many bytes a text takes in UTF-8, which limits in bytes count. Half a surrogate
+    pair, which JSON may hold, counts three.
     """
     return len(text.encode(errors="surrogatepass"))
 
 
 def one_line(text: str, limit: int | None = None) -> str:
-    """Return `text` cleaned, printable and on one line, cut to `limit` characters with an ellipsis."""
+    """Return `text` cleaned, printable and on one line, cut to `limit`
+    characters with an ellipsis.
+    """
     # To clean all of a long text would take long.
     start = text
     if limit is not None:
@@ -139,7 +165,9 @@ def one_line(text: str, limit: int | None = None) -> str:
 
 
 def both_ends(text: str, limit: int) -> str:
-    """Return `text` as `one_line` does; of a longer one its beginning and its end, where errors say what went wrong."""
+    """Return `text` as `one_line` does; of a longer one its beginning and its end, where
+    errors say what went wrong.
+    """
     if len(text) > 8 * limit:  # to clean all of it would take long
         text = f"{text[: 4 * limit]}{_LEFT_OUT}{text[-4 * limit :]}"
     line = one_line(text)
@@ -160,7 +188,9 @@ def cut(text: str, most: int) -> str:
 
 
 def printable(text: str, limit: int = MAX_SENTENCE_CHARACTERS) -> str:
-    """Return `text` cut to `limit` characters, with each character that does not print written as an escape."""
+    """Return `text` cut to `limit` characters, with each character that does not
+    print written as an escape.
+    """
     short = cut(text, limit)
     if short.isprintable():
         return short
@@ -174,7 +204,9 @@ def _as_escape(char: str) -> str:
 
 
 def format_value(value: Any) -> str:
-    """Return a value as JSON writes it, short and on one line; of lists and objects only what kind they are."""
+    """Return a value as JSON writes it, short and on one line; of lists and objects
+    only what kind they are.
+    """
     if isinstance(value, str):
         quoted = printable(value, MAX_VALUE_CHARACTERS).replace('"', '\\"')
         return f'"{quoted}"'
@@ -200,7 +232,9 @@ def format_name(name: str) -> str:
 
 
 def format_names(names: Iterable[Any], most: int = 20, form: Callable[[Any], str] = str) -> str:
-    """Return names as `a, b, c`, at most the first `most`; `none` when there are none. `form` gives each its text."""
+    """Return names as `a, b, c`, at most the first `most`; `none` when there are none.
+    `form` gives each its text.
+    """
     if not isinstance(names, Collection):
         names = list(names)
     shown = [printable(form(name), MAX_VALUE_CHARACTERS) for name in islice(names, most)]
@@ -211,7 +245,9 @@ def format_names(names: Iterable[Any], most: int = 20, form: Callable[[Any], str
 
 
 def did_you_mean(name: str, names: Collection[str]) -> str:
-    """Return `; did you mean ...?` with the most similar name, or nothing. Compares 1,000 names at most."""
+    """Return `; did you mean ...?` with the most similar name, or nothing.
+    Compares 1,000 names at most.
+    """
     wanted = name[:80]
     candidates: Collection[str] = names
     if len(names) > _COMPARED_NAMES:
@@ -231,10 +267,10 @@ def nearest_or_known(name: str, names: Collection[str]) -> str:
 class ThoughtFilter:
     """Takes a text row by row, each with its line end, and gives back what is no thought.
 
-    Thoughts are what stands between tags such as `<think>` and `</think>`, and channels of harmony but the final one.
-    Tags count wherever they stand, but not in code: in a fence, between backticks of a row, or in strings of JSON.
-    Servers and chat templates may keep the opening tag back: a closing tag that is the first tag of all makes
-    everything before it a thought.
+    Thoughts are what stands between tags such as `<think>` and `</think>`, and channels of harmony
+    but the final one. Tags count wherever they stand, but not in code: in a fence, between
+    backticks of a row, or in strings of JSON. Servers and chat templates may keep the opening tag
+    back: a closing tag that is the first tag of all makes everything before it a thought.
     """
 
     def __init__(self) -> None:
@@ -256,7 +292,9 @@ class ThoughtFilter:
 
     @property
     def wrong(self) -> str:
-        """Why nobody can tell what of the rows so far is a thought, if they are all; "" if that is plain."""
+        """Why nobody can tell what of the rows so far is a thought, if they are
+        all; "" if that is plain.
+        """
         if self._closing is not None:
             return f"a thought, `{self._opened}`, is never closed"
         if self._stray:
@@ -296,7 +334,8 @@ class ThoughtFilter:
             is_blank = is_blank and not text.strip()
             position = tag.end()
 
-            # A tag that closes what was never opened makes all before it a thought, unless a reply had begun.
+            # A tag that closes what was never opened makes all before it a thought,
+            # unless a reply had begun.
             if text.strip() and tag["first"]:
                 self._begun = True
             closes = tag["closes"] or tag["final"] or (tag["bare"] and self._names_channel)
@@ -312,7 +351,9 @@ class ThoughtFilter:
         return "".join(kept), was_thought
 
     def _is_text(self, tag: re.Match[str]) -> bool:
-        """Whether a tag stands for itself: in code, behind the beginning of a reply, or where it closes nothing."""
+        """Whether a tag stands for itself: in code, behind the beginning of a reply, or
+        where it closes nothing.
+        """
         if tag["closes"] or (tag["bare"] and self._names_channel):
             self._stray = tag[0]
             return True
@@ -351,7 +392,9 @@ class ThoughtFilter:
 
 
 def without_thoughts(text: str) -> str:
-    """Return the text of a whole reply without thoughts; nothing if nobody can tell what of it is one."""
+    """Return the text of a whole reply without thoughts; nothing if nobody can
+    tell what of it is one.
+    """
     text = _SHOWN_THOUGHT.sub("", text)
     thoughts = ThoughtFilter()
     kept: list[str] = []

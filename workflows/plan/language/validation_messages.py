@@ -1,4 +1,6 @@
-"""Pydantic's errors as sentences for people, where they wrote it: what may stand in a field, and what stood there."""
+"""Pydantic's errors as sentences for people, where they wrote it: what may stand in a
+field, and what stood there.
+"""
 
 import re
 from collections.abc import Collection, Iterable, Mapping
@@ -15,7 +17,13 @@ from pydantic import (
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from sennit.workflows.plan.language.problems import place_of
-from sennit.workflows.plan.language.text import did_you_mean, format_name, format_value, nearest_or_known, printable
+from sennit.workflows.plan.language.text import (
+    did_you_mean,
+    format_name,
+    format_value,
+    nearest_or_known,
+    printable,
+)
 from sennit.workflows.plan.limits import MAX_SHOWN_ERRORS
 
 _TYPES = {
@@ -49,8 +57,8 @@ def wrong_form(value: Any, what: str, forms: str) -> NoReturn:
 
 
 def by_kind(kinds: Mapping[str, type[BaseModel]]) -> WrapValidator:
-    """Read an object as the type of its `kind`. What pydantic makes of a union of types has places in its errors that
-    nobody wrote.
+    """Read an object as the type of its `kind`. What pydantic makes of a union of types has places
+    in its errors that nobody wrote.
     """
 
     def read(value: Any, union: ValidatorFunctionWrapHandler) -> Any:
@@ -63,7 +71,9 @@ def by_kind(kinds: Mapping[str, type[BaseModel]]) -> WrapValidator:
     return WrapValidator(read)
 
 
-def word_or(field: str, words: tuple[str, ...], forms: Mapping[str, type[BaseModel]], text: str) -> BeforeValidator:
+def word_or(
+    field: str, words: tuple[str, ...], forms: Mapping[str, type[BaseModel]], text: str
+) -> BeforeValidator:
     """Read a field that is one of some words, or an object with one of some names."""
     models = tuple(forms.values())
 
@@ -82,7 +92,9 @@ def word_or(field: str, words: tuple[str, ...], forms: Mapping[str, type[BaseMod
 
 
 def describe_errors(error: ValidationError, fields: Iterable[str]) -> str:
-    """Return the errors on one line: each field with its problem, unknown fields first with the nearest of `fields`."""
+    """Return the errors on one line: each field with its problem, unknown fields first with
+    the nearest of `fields`.
+    """
     lines: list[str] = []
     errors = error.errors(include_url=False)
     missing = [item["loc"] for item in errors if item["type"] == "missing"]
@@ -103,7 +115,9 @@ def describe_errors(error: ValidationError, fields: Iterable[str]) -> str:
 
 
 def first_error(error: ValidationError, known: Collection[str] = ()) -> tuple[str, str]:
-    """Return (place, sentence) of the first error, without its value, which may be secret; `known` are field names."""
+    """Return (place, sentence) of the first error, without its value, which may be secret;
+    `known` are field names.
+    """
     item = error.errors(include_url=False)[0]
     place = place_of(tuple(part for part in item["loc"] if part != "[key]"))
     if item["type"] == "missing":
@@ -121,7 +135,9 @@ def first_error(error: ValidationError, known: Collection[str] = ()) -> tuple[st
 
 
 def describe_error(item: ErrorDetails, *, with_value: bool = True) -> tuple[str, str]:
-    """Return (code, sentence) of one error: `choice`, `type`, `limit` or `value`. It is one printable line."""
+    """Return (code, sentence) of one error: `choice`, `type`, `limit` or `value`. It
+    is one printable line.
+    """
     kind = item["type"]
     value = item["input"]
     but = ""

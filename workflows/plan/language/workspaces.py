@@ -1,4 +1,6 @@
-"""Workspaces as values of a plan: a value names a folder as it was at one time; its files never travel with it."""
+"""Workspaces as values of a plan: a value names a folder as it was at one time; its
+files never travel with it.
+"""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Final
@@ -15,8 +17,8 @@ EXAMPLE: Final = "$input.repo, or $fix.workspace of a call that worked in one"
 
 
 class Workspace(BaseModel):
-    """A value that names a folder as it was at one time; its bytes and files are kept with the run. `workspace` is a
-    digest that nobody can guess, and means something only in the run that has it.
+    """A value that names a folder as it was at one time; its bytes and files are kept with the run.
+    `workspace` is a digest that nobody can guess, and means something only in the run that has it.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -37,8 +39,8 @@ def as_workspace(value: Any) -> Workspace | None:
 
 
 def takes_workspace(tool: Mapping[str, Any]) -> bool:
-    """Whether calls of a tool work in a workspace: it has the argument, and this is of that type. A tool of a server
-    may mean something else by the word.
+    """Whether calls of a tool work in a workspace: it has the argument, and this is of that type. A
+    tool of a server may mean something else by the word.
     """
     schema = tool.get("schema") or {}
     return _is_type(_field_of(schema), json_schema.definitions(schema))
@@ -54,8 +56,8 @@ def mentions_workspace(schema: Any) -> bool:
 
 
 def left_by(name: str, tool: Mapping[str, Any]) -> str:
-    """Return the reference to the workspace that the call `name` of a tool leaves, "" if it leaves none: it stands in
-    the result, or is the result.
+    """Return the reference to the workspace that the call `name` of a tool leaves, "" if it leaves
+    none: it stands in the result, or is the result.
     """
     schema = tool.get("output_schema") or {}
     defs = json_schema.definitions(schema)
@@ -67,7 +69,9 @@ def left_by(name: str, tool: Mapping[str, Any]) -> str:
 
 
 def _field_of(schema: Mapping[str, Any]) -> Any:
-    """Return the schema of the field `workspace`, None if there is none. A server may have written any schema."""
+    """Return the schema of the field `workspace`, None if there is none. A server may
+    have written any schema.
+    """
     fields = schema.get("properties")
     if not isinstance(fields, dict):
         return None

@@ -1,1 +1,3 @@
-"""What earlier runs teach: their calls in order, which outputs were used, and the patterns in that."""
+"""What earlier runs teach: their calls in order, which outputs were used,
+and the patterns in that.
+"""

@@ -1,6 +1,8 @@
-"""The table of patterns of one tenant: which call follows which, with which arguments, and how often.
+"""The table of patterns of one tenant: which call follows which, with which
+arguments, and how often.
 
-A table is made by folding runs into it, one after the other. What is seldom goes first when it gets too large.
+A table is made by folding runs into it, one after the other. What is seldom goes first
+when it gets too large.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -45,9 +47,10 @@ class _Row(BaseModel):
 class PairRow(_Row):
     """What is known of a call that comes after another, both by their keys.
 
-    `together` are runs in which the second began when the first had ended, and `used` those of them in which it was
-    given something of its output. `needed` are runs in which it waited for the first by `needs` alone.
-    `followed` counts calls of the first whose output a call of the second was given, and `mappings` how.
+    `together` are runs in which the second began when the first had ended, and `used` those of them
+    in which it was given something of its output. `needed` are runs in which it waited for the
+    first by `needs` alone. `followed` counts calls of the first whose output a call of the second
+    was given, and `mappings` how.
     """
 
     together: Count = 0
@@ -67,8 +70,8 @@ class ToolRow(_Row):
 
 
 class PlanRow(_Row):
-    """A shape of plans that have led to an answer: how many runs had it, when the last one ended, and the words of that
-    run's goal as marks.
+    """A shape of plans that have led to an answer: how many runs had it, when the last one ended,
+    and the words of that run's goal as marks.
     """
 
     shape: PlanShape
@@ -78,7 +81,9 @@ class PlanRow(_Row):
 
 
 class PatternTable(_Row):
-    """What all runs of a tenant have taught. `folded` names those whose objects may still lie beside the table."""
+    """What all runs of a tenant have taught. `folded` names those whose objects may
+    still lie beside the table.
+    """
 
     form: Literal[1] = 1
     runs: Count = 0
@@ -88,7 +93,9 @@ class PatternTable(_Row):
     folded: list[str] = Field(default_factory=list, max_length=MAX_FOLDED)
 
     def fold(self, run: Trajectory) -> None:
-        """Add one run. A run that is folded in twice counts twice: who folds asks `folded` first."""
+        """Add one run. A run that is folded in twice counts twice: who
+        folds asks `folded` first.
+        """
         self.runs += 1
         self.folded = [*self.folded, run.run][-MAX_FOLDED:]
         made = [call for call in run.calls if not call.failure]
@@ -108,7 +115,9 @@ class PatternTable(_Row):
         return self.pairs.setdefault(pair, PairRow())
 
     def _fold_uses(self, run: Trajectory) -> None:
-        """Count what calls were given of the outputs of earlier ones, and what they only waited for."""
+        """Count what calls were given of the outputs of earlier ones, and
+        what they only waited for.
+        """
         used: dict[Pair, None] = {}
         needed: dict[Pair, None] = {}
         followed: dict[tuple[int, str], None] = {}
@@ -172,10 +181,14 @@ class PatternTable(_Row):
             most_pairs = len(self.pairs) // 2
             most_plans = max(1, len(self.plans) // 2)
 
-    def with_schemas(self, versions: Mapping[str, str]) -> Iterator[tuple[str, str, PairRow, ToolRow]]:
-        """Yield pairs (first, second, what is known of them, of the first) of tools and roles by their names.
+    def with_schemas(
+        self, versions: Mapping[str, str]
+    ) -> Iterator[tuple[str, str, PairRow, ToolRow]]:
+        """Yield pairs (first, second, what is known of them, of the first) of tools
+        and roles by their names.
 
-        `versions` are the keys that tools have today: patterns of a tool with other schemas are not used.
+        `versions` are the keys that tools have today: patterns of a tool with
+        other schemas are not used.
         """
         for first, second, row in self.rows():
             if _is_current(first, versions) and _is_current(second, versions):
@@ -205,9 +218,10 @@ def read_table(body: bytes | None) -> PatternTable | None:
 
 
 def mapping_of(sources: Sequence[Source], earlier: int) -> str:
-    """Return how the arguments of a call came about, seen from an `earlier` call whose output it was given: as
-    `path <- output items[0].path; mode <- constant 3f...`. What came from other calls is `other`. It is "" if no
-    argument is wholly a part of that output: of a text nobody knows what stands around it.
+    """Return how the arguments of a call came about, seen from an `earlier` call whose output it
+    was given: as `path <- output items[0].path; mode <- constant 3f...`. What came from other
+    calls is `other`. It is "" if no argument is wholly a part of that output: of a text nobody
+    knows what stands around it.
     """
     parts: dict[str, None] = {}
     is_direct = False
@@ -227,8 +241,8 @@ def mapping_of(sources: Sequence[Source], earlier: int) -> str:
 
 
 def _pairs_together(calls: Sequence[NotedCall]) -> Iterable[Pair]:
-    """Return each pair of keys of which a call of the second began when one of the first had ended, for the first keys
-    of a run.
+    """Return each pair of keys of which a call of the second began when one of the first had ended,
+    for the first keys of a run.
     """
     first_end: dict[str, int] = {}
     last_start: dict[str, int] = {}
@@ -249,7 +263,9 @@ def _pairs_together(calls: Sequence[NotedCall]) -> Iterable[Pair]:
 
 
 def _most_seen(rows: dict[str, Row], seen: Mapping[str, int], most: int) -> dict[str, Row]:
-    """Return as many rows as there may be, those that were seen most, in the order in which they were first seen."""
+    """Return as many rows as there may be, those that were seen most, in the order in
+    which they were first seen.
+    """
     if len(rows) <= most:
         return rows
     by_count = sorted(rows, key=lambda key: -seen[key])

@@ -1,4 +1,6 @@
-"""Plans of earlier runs as planners see them: tools and references, with `…` for whatever else was written there."""
+"""Plans of earlier runs as planners see them: tools and references, with `…` for whatever
+else was written there.
+"""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -6,7 +8,11 @@ from typing import Any
 
 from sennit.workflows.plan.language.nodes import AgentCall, MapNode, ModelCall, Node, Plan, ToolCall
 from sennit.workflows.plan.language.references import parse_reference, path_text, references_in
-from sennit.workflows.plan.learning.limits import MAX_PLAN_LINES, MAX_SHAPE_CHARACTERS, MAX_SHOWN_PLANS
+from sennit.workflows.plan.learning.limits import (
+    MAX_PLAN_LINES,
+    MAX_SHAPE_CHARACTERS,
+    MAX_SHOWN_PLANS,
+)
 from sennit.workflows.plan.learning.patterns import PatternTable, PlanRow
 from sennit.workflows.plan.learning.trajectory import PlanShape
 
@@ -15,8 +21,8 @@ _ARGUMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,39}")
 
 
 def shape_of(plan: Plan, versions: Mapping[str, str]) -> PlanShape | None:
-    """Return the shape of a plan, None if it is too long for an example or has parts that have no line: programs, and
-    turns of tool loops. `versions` are the keys of tools by their names.
+    """Return the shape of a plan, None if it is too long for an example or has parts that have no
+    line: programs, and turns of tool loops. `versions` are the keys of tools by their names.
     """
     if len(plan.nodes) > MAX_PLAN_LINES:
         return None
@@ -37,10 +43,11 @@ def shape_of(plan: Plan, versions: Mapping[str, str]) -> PlanShape | None:
 
 
 def similar_plans(table: PatternTable, keys: Iterable[str], words: Sequence[str]) -> list[PlanRow]:
-    """Return at most three plans that a run with these tools could have had, the most similar goal first.
+    """Return at most three plans that a run with these tools could have had, the
+    most similar goal first.
 
-    A plan that calls another tool, or the same with other schemas, is none; neither is one whose goal has no word in
-    common with this one.
+    A plan that calls another tool, or the same with other schemas, is none; neither is one whose
+    goal has no word in common with this one.
     """
     allowed = set(keys)
     asked = set(words)
@@ -99,7 +106,9 @@ def _call(work: Any, numbers: Mapping[str, int], waits: str) -> str | None:
 
 
 def _argument(name: str) -> str:
-    """Return the name of an argument. A tool that takes any may be given one that is a text of the plan's author."""
+    """Return the name of an argument. A tool that takes any may be given one that is a
+    text of the plan's author.
+    """
     if _ARGUMENT.fullmatch(name):
         return name
     return _LITERAL

@@ -1,8 +1,8 @@
 """A trajectory: what one run has called, in which order, and where the arguments came from.
 
-It holds no values. A constant is a mark, which tells equal values from others for whoever has the key of the store, and
-from nobody's text can anything be read back. What lies in a store may be cut off or made up, so that every field has a
-form and a bound.
+It holds no values. A constant is a mark, which tells equal values from others for whoever has the
+key of the store, and from nobody's text can anything be read back. What lies in a store may be cut
+off or made up, so that every field has a form and a bound.
 """
 
 import hashlib
@@ -31,8 +31,8 @@ Version = Annotated[str, Field(pattern=r"^[0-9a-f]{0,12}$")]
 Place = Annotated[str, Field(pattern=r"^[^\x00-\x1f]{0,200}$")]
 """A path into a value: `items[0].path`, with `[*]` for each item of a list. "" is the whole."""
 Origin = Literal["constant", "goal", "input", "output", "argument", "text"]
-"""Where a value came from: it stands in the plan; it is the goal or an input; it is a part of what an earlier call has
-returned, or was given; or it is a text with such parts in it.
+"""Where a value came from: it stands in the plan; it is the goal or an input; it is a part of what
+an earlier call has returned, or was given; or it is a text with such parts in it.
 """
 Millis = Annotated[int, Field(ge=0, le=10**13)]
 Count = Annotated[int, Field(ge=0, le=10**12)]
@@ -90,12 +90,15 @@ class NotedCall(_Kept):
 class PlanShape(_Kept):
     """A plan without its literals, and the tools that it calls, by their keys."""
 
-    lines: tuple[Annotated[str, Field(max_length=MAX_SHAPE_CHARACTERS)], ...] = Field(max_length=MAX_PLAN_LINES)
+    lines: tuple[Annotated[str, Field(max_length=MAX_SHAPE_CHARACTERS)], ...] = Field(
+        max_length=MAX_PLAN_LINES
+    )
     tools: tuple[str, ...] = Field(max_length=MAX_PLAN_LINES)
 
 
 class Trajectory(_Kept):
-    """One run: how and when it ended, its calls in the order in which they began, and the shape of its plan.
+    """One run: how and when it ended, its calls in the order in which they began, and
+    the shape of its plan.
 
     `words` are marks of the words of its goal, by which goals are compared.
     """
@@ -112,7 +115,9 @@ class Trajectory(_Kept):
 
 
 def version_of(entry: Mapping[str, Any]) -> str:
-    """Return the digest of what a tool takes and gives, by its entry in a catalogue: patterns hold for that alone."""
+    """Return the digest of what a tool takes and gives, by its entry in a catalogue:
+    patterns hold for that alone.
+    """
     parts = [entry.get("version"), entry.get("schema"), entry.get("output_schema")]
     text = json.dumps(parts, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:VERSION_CHARACTERS]
@@ -140,8 +145,8 @@ def name_in(key: str) -> str:
 
 
 def read_trajectory(body: bytes) -> Trajectory | None:
-    """Return the trajectory in what lies in a store; None if it is cut off, or of any other form, or tells of calls
-    that came before those which they are said to follow.
+    """Return the trajectory in what lies in a store; None if it is cut off, or of any other form,
+    or tells of calls that came before those which they are said to follow.
     """
     if len(body) > MAX_TRAJECTORY_BYTES:
         return None

@@ -14,7 +14,9 @@ SELDOM = 0.1
 
 
 class Use(NamedTuple):
-    """Of a pair of tools: the runs in which the second came after the first, and those in which it used its output."""
+    """Of a pair of tools: the runs in which the second came after the first, and those in
+    which it used its output.
+    """
 
     together: int
     used: int
@@ -29,8 +31,8 @@ Uses = Mapping[tuple[str, str], Use]
 
 
 def doubtful_edges(plan: Plan) -> list[tuple[int, int, str, str]]:
-    """Return (place of a node, place in its `needs`, its tool, the other's tool) of each edge by `needs` between calls
-    of tools that no reference backs.
+    """Return (place of a node, place in its `needs`, its tool, the other's tool) of each edge by
+    `needs` between calls of tools that no reference backs.
     """
     nodes = plan.by_id
     found = []
@@ -49,7 +51,8 @@ def doubtful_edges(plan: Plan) -> list[tuple[int, int, str, str]]:
 def unused_edges(plan: Plan, uses: Uses, tools: Tools) -> Iterator[Problem]:
     """Yield a warning for each edge by `needs` of which earlier runs say that nothing came of it.
 
-    An edge from or to a tool that writes is never doubted: what it orders are effects, and no value tells of them.
+    An edge from or to a tool that writes is never doubted: what it orders are effects, and
+    no value tells of them.
     """
     for index, position, second, first in doubtful_edges(plan):
         if not _only_reads(first, tools) or not _only_reads(second, tools):
@@ -61,8 +64,10 @@ def unused_edges(plan: Plan, uses: Uses, tools: Tools) -> Iterator[Problem]:
         needed = node.needs[position]
         unused = use.together - use.used
         message = (
-            f"`{node.id}` waits for `{needed}`, and in {unused:,} of {use.together:,} runs `{second}` "
-            f"used nothing of what `{first}` had returned; without it in `needs` both run at the same time"
+            f"`{node.id}` waits for `{needed}`, and in {unused:,} of {use.together:,} runs "
+            f"`{second}` "
+            f"used nothing of what `{first}` had returned; without it in `needs` both run at the "
+            "same time"
         )
         yield Problem("unused_edge", ("nodes", index, "needs", position), message)
 

@@ -1,7 +1,8 @@
 """A call's arguments while they arrive, rewritten as Python would write them.
 
-Curly quotes and full-width brackets count as plain ones outside strings. A `$` outside strings becomes a letter, so
-that references are names. Linear: no character is looked at more than a fixed number of times.
+Curly quotes and full-width brackets count as plain ones outside strings. A `$` outside strings
+becomes a letter, so that references are names. Linear: no character is looked at more than a
+fixed number of times.
 """
 
 import re
@@ -39,7 +40,9 @@ _BRACED = re.compile(rf"{DOLLAR}_((?:[0-9a-f]{{2}})*)")
 
 
 class CallText:
-    """The text behind an opening parenthesis, as far as it has come; the parenthesis that ends it is no part of it."""
+    """The text behind an opening parenthesis, as far as it has come; the parenthesis that
+    ends it is no part of it.
+    """
 
     def __init__(self) -> None:
         self.quote = ""
@@ -60,7 +63,8 @@ class CallText:
         return self.quote or self._closers[-1]
 
     def take(self, row: str, at: int = 0) -> int | None:
-        """Read on; return the position behind the parenthesis that ends the call, None if it is not in this row.
+        """Read on; return the position behind the parenthesis that ends the call, None if
+        it is not in this row.
 
         A row goes with its line end, and is never given in parts. Raises Unreadable.
         """
@@ -90,12 +94,15 @@ class CallText:
         if sign == "=":
             name = "".join(self._text).strip()
             if iskeyword(name) and name not in _CONSTANTS:
-                self._text = [chr(ord(name[0]) + 0xFEE0), name[1:]]  # to Python it is the same name, and no keyword
+                # To Python it is the same name, and no keyword.
+                self._text = [chr(ord(name[0]) + 0xFEE0), name[1:]]
         self._end_text()
         self._behind_string = False
         if sign in _CLOSERS:
             if len(self._closers) > MAX_BRACKET_LEVELS:
-                raise Unreadable(f"brackets nest more than {MAX_BRACKET_LEVELS} levels deep; nest fewer")
+                raise Unreadable(
+                    f"brackets nest more than {MAX_BRACKET_LEVELS} levels deep; nest fewer"
+                )
             self._closers.append(_CLOSERS[sign])
         elif sign in ")]}":
             wanted = self._closers.pop()
@@ -112,8 +119,11 @@ class CallText:
         begins = len(before)
         if prefix:
             begins = prefix.start()
-        if self._behind_string and not begins:  # as in "the letter "b"", and not as in "two " "parts"
-            raise Unreadable(f"a text begins right behind another; write \\{sign} for a quote inside")
+        # As in "the letter "b"", and not as in "two " "parts".
+        if self._behind_string and not begins:
+            raise Unreadable(
+                f"a text begins right behind another; write \\{sign} for a quote inside"
+            )
         self._text = [before[:begins]]
         self._end_text()
         self.quote = sign
@@ -132,7 +142,8 @@ class CallText:
         return len(row)
 
     def _end_text(self) -> None:
-        text = _NUMBER_SIGN.sub("$", "".join(self._text))  # `#1` and `#E1` are how ReWOO (arXiv 2305.18323) refers
+        # `#1` and `#E1` are how ReWOO (arXiv 2305.18323) refers.
+        text = _NUMBER_SIGN.sub("$", "".join(self._text))
         self._python.append(text.replace("$", DOLLAR))
         self._text = []
 
@@ -162,7 +173,9 @@ def with_dollars(python: str) -> str:
 
 
 def unescaped(text: str) -> str:
-    r"""Return a string's text with `\n`, `\"`, `\u00e9` and the like replaced; a `\` before another sign stays."""
+    r"""Return a string's text with `\n`, `\"`, `\u00e9` and the like replaced; a `\`
+    before another sign stays.
+    """
     if "\\" not in text:
         return text
     written = _ESCAPE.sub(_unescape, text)

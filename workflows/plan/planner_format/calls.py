@@ -1,7 +1,8 @@
-"""What a line's call means in the plan language: `search(...)`, `llm(...)`, `map(...)`, `agent(...)`, `answer(...)`.
+"""What a line's call means in the plan language: `search(...)`, `llm(...)`, `map(...)`,
+`agent(...)`, `answer(...)`.
 
-A tool's positional arguments take the names of its schema's properties in their order. A tool that has the name of a
-form can only be called in a JSON plan.
+A tool's positional arguments take the names of its schema's properties in their order. A tool that
+has the name of a form can only be called in a JSON plan.
 """
 
 import ast
@@ -18,7 +19,12 @@ from sennit.workflows.plan.language.references import (
     references_in,
     rewrite,
 )
-from sennit.workflows.plan.language.text import format_name, format_names, format_value, nearest_or_known
+from sennit.workflows.plan.language.text import (
+    format_name,
+    format_names,
+    format_value,
+    nearest_or_known,
+)
 from sennit.workflows.plan.planner_format.json_text import Unreadable
 from sennit.workflows.plan.planner_format.values import Arguments, Scope, Tools, arguments_of
 
@@ -32,7 +38,9 @@ _PREFIXES = ("functions", "function", "tools", "tool", "default_api", "api", "se
 
 
 def call_name(name: str, tools: Tools) -> str:
-    """Return the form or tool that a model means by a name, such as `Search` or `functions.search`; "" if none."""
+    """Return the form or tool that a model means by a name, such as `Search` or
+    `functions.search`; "" if none.
+    """
     if name in tools and name not in FORMS:
         return name
     first, _, last = name.rpartition(".")
@@ -83,7 +91,9 @@ def _tool_call(name: str, arguments: Arguments, scope: Scope) -> Node:
             ordered = []
             by_name = dict(only)
     if len(ordered) > len(names):
-        raise Unreadable(f"{name} takes {len(names)} arguments ({format_names(names)}), not {len(ordered)}")
+        raise Unreadable(
+            f"{name} takes {len(names)} arguments ({format_names(names)}), not {len(ordered)}"
+        )
     fields = {}
     for field in COMMON:
         if field in by_name and field not in names:
@@ -91,19 +101,27 @@ def _tool_call(name: str, arguments: Arguments, scope: Scope) -> Node:
     by_place = dict(zip(names, ordered, strict=False))
     for field in by_place:
         if field in by_name:
-            raise Unreadable(f"{format_name(field)} is given twice, by its place and by its name; give it once")
+            raise Unreadable(
+                f"{format_name(field)} is given twice, by its place and by its name; give it once"
+            )
     return {"kind": "tool", "tool": name, "args": by_place | by_name, **_common(fields, scope)}
 
 
 def _llm(arguments: Arguments, scope: Scope) -> Node:
-    fields = _fields(arguments, ("prompt", "context", "role", "model", "output_schema", "schema", "tools", "max_turns"))
+    fields = _fields(
+        arguments,
+        ("prompt", "context", "role", "model", "output_schema", "schema", "tools", "max_turns"),
+    )
     parts = []
     if "prompt" in fields:
         parts.append(fields.pop("prompt"))
     parts += arguments.ordered
     added = fields.pop("context", [])
     if added in ("reference", "truncate"):
-        raise Unreadable("llm takes texts and results as `context`; only a plan in JSON says how much of them is read")
+        raise Unreadable(
+            "llm takes texts and results as `context`; only a plan in JSON says how much of them "
+            "is read"
+        )
     parts += _listed(added)
     if not parts:
         raise Unreadable('llm needs a prompt: llm("Compare $1 and $2")')
@@ -119,7 +137,9 @@ def _agent(arguments: Arguments, scope: Scope) -> Node:
     if "goal" in fields:
         goals.append(fields.pop("goal"))
     if len(goals) != 1:
-        raise Unreadable('agent takes one goal: agent("Find out when $1 was built", tools=["search"])')
+        raise Unreadable(
+            'agent takes one goal: agent("Find out when $1 was built", tools=["search"])'
+        )
     return {"kind": "agent", "goal": as_text(goals[0]), **_common(fields, scope)}
 
 
@@ -127,8 +147,14 @@ def _map(arguments: Arguments, scope: Scope) -> Node:
     fields = _fields(arguments, ("over", "do", "as", "max_items"))
     fields |= dict(zip(("over", "do"), arguments.ordered, strict=False))
     do = fields.get("do")
-    if len(arguments.ordered) > 2 or "over" not in fields or not isinstance(do, ast.Call | InnerCall):
-        raise Unreadable("map takes a list and a call for each item: map($1.items, read(path=$item.path))")
+    if (
+        len(arguments.ordered) > 2
+        or "over" not in fields
+        or not isinstance(do, ast.Call | InnerCall)
+    ):
+        raise Unreadable(
+            "map takes a list and a call for each item: map($1.items, read(path=$item.path))"
+        )
     return {"kind": "map", **_common(fields, scope), "do": _inner_node(do, scope)}
 
 
@@ -139,7 +165,10 @@ def _inner_node(do: ast.Call | InnerCall, scope: Scope) -> Node:
     if name in _IN_MAPS:
         return _IN_MAPS[name](do.arguments, scope)
     if name in FORMS:
-        raise Unreadable(f"map can do a tool call, an llm call or an agent for each item, not {format_name(name)}")
+        raise Unreadable(
+            "map can do a tool call, an llm call or an agent for each item, not "
+            f"{format_name(name)}"
+        )
     return _tool_call(name or do.name, do.arguments, scope)
 
 
@@ -154,7 +183,9 @@ def _gate(arguments: Arguments, scope: Scope) -> Node:
 
 
 def _join(arguments: Arguments, scope: Scope) -> Node:
-    """A join with a policy; without one it is the end of a plan, as LLMCompiler (arXiv 2312.04511) writes it."""
+    """A join with a policy; without one it is the end of a plan, as LLMCompiler (arXiv
+    2312.04511) writes it.
+    """
     if "policy" not in arguments.by_name:
         return _answer(arguments, scope)
     fields = _fields(arguments, ("policy", "inputs", "deadline"))
@@ -166,7 +197,9 @@ def _join(arguments: Arguments, scope: Scope) -> Node:
 
 
 def _answer(arguments: Arguments, scope: Scope) -> Node:
-    """The end: a joiner that reads how each of its inputs ended, so that a failed one is not fatal."""
+    """The end: a joiner that reads how each of its inputs ended, so that a
+    failed one is not fatal.
+    """
     fields = _fields(arguments, tuple(arguments.by_name))
     kept = {}
     for name in ("model", "output_schema", *COMMON):
@@ -181,11 +214,19 @@ def _answer(arguments: Arguments, scope: Scope) -> Node:
     if not inputs:
         raise NoResults("there is no result to answer from; write the calls before it")
     prompt = " ".join(sentences).strip() or "$goal"
-    return {"kind": "llm", "role": "joiner", "prompt": prompt, "inputs": inputs, **_common(kept, scope)}
+    return {
+        "kind": "llm",
+        "role": "joiner",
+        "prompt": prompt,
+        "inputs": inputs,
+        **_common(kept, scope),
+    }
 
 
 def _spoken(reference: Reference) -> str | None:
-    """A reference in an answer's text only names a result: the joiner is given all of them, failed ones too."""
+    """A reference in an answer's text only names a result: the joiner is given all of
+    them, failed ones too.
+    """
     if reference.node in ("goal", "input"):
         return None
     return f"{reference.node}{path_text(reference.path)}"
@@ -194,7 +235,9 @@ def _spoken(reference: Reference) -> str | None:
 def _fields(arguments: Arguments, allowed: tuple[str, ...]) -> Node:
     for name in arguments.by_name:
         if name not in allowed and name not in COMMON:
-            raise Unreadable(f"{format_name(name)} is no argument here{nearest_or_known(name, allowed)}")
+            raise Unreadable(
+                f"{format_name(name)} is no argument here{nearest_or_known(name, allowed)}"
+            )
     return dict(arguments.by_name)
 
 
@@ -206,7 +249,9 @@ def _common(fields: Node, scope: Scope) -> Node:
 
 
 def _nodes(values: Iterable[Any], scope: Scope) -> list[str]:
-    """Return the nodes that are named in a place where only results may be: `$1`, `[$1, $2]` or bare line numbers."""
+    """Return the nodes that are named in a place where only results may be: `$1`, `[$1,
+    $2]` or bare line numbers.
+    """
     named: dict[str, None] = {}
     for value in values:
         if isinstance(value, list):
@@ -217,7 +262,9 @@ def _nodes(values: Iterable[Any], scope: Scope) -> list[str]:
             text = scope.resolve(f"${text}")
         reference = parse_reference(text)
         if reference is None:
-            raise Unreadable(f"{format_value(value)} is no line; write $ and the number of one, such as $1")
+            raise Unreadable(
+                f"{format_value(value)} is no line; write $ and the number of one, such as $1"
+            )
         named[reference.node] = None
     return list(named)
 
@@ -238,7 +285,9 @@ def _listed(value: Any) -> list[Any]:
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """Yield every text in an answer's arguments. Raises Unreadable for what is neither text nor a result."""
+    """Yield every text in an answer's arguments. Raises Unreadable for what is
+    neither text nor a result.
+    """
     if isinstance(value, dict):
         value = value.values()
     for item in value:
@@ -247,10 +296,20 @@ def _texts(value: Any) -> Iterator[str]:
         elif isinstance(item, str):
             yield item
         elif item is not None:
-            raise Unreadable(f"{format_value(item)} is neither a text nor a line; write $ and the number of a line")
+            raise Unreadable(
+                f"{format_value(item)} is neither a text nor a line; write $ and the number of a "
+                "line"
+            )
 
 
 Form = Callable[[Arguments, Scope], Node]
 _IN_MAPS: dict[str, Form] = {"llm": _llm, "agent": _agent}
 """What `map` can do for each item, beside a tool call."""
-FORMS: dict[str, Form] = {"llm": _llm, "map": _map, "join": _join, "gate": _gate, "agent": _agent, "answer": _answer}
+FORMS: dict[str, Form] = {
+    "llm": _llm,
+    "map": _map,
+    "join": _join,
+    "gate": _gate,
+    "agent": _agent,
+    "answer": _answer,
+}

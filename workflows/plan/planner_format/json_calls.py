@@ -1,7 +1,8 @@
-"""Calls as JSON: `{"n": 1, "tool": "search", "arguments": {"query": "a"}}` is the line `1. search(query="a")`.
+"""Calls as JSON: `{"n": 1, "tool": "search", "arguments": {"query": "a"}}` is the line
+`1. search(query="a")`.
 
-A plan may be `{"calls": [...], "answer": {...}}`. The forms of chat templates are read too: `name` is `tool`, and
-`args`, `parameters` and `input` are `arguments`.
+A plan may be `{"calls": [...], "answer": {...}}`. The forms of chat templates are read too: `name`
+is `tool`, and `args`, `parameters` and `input` are `arguments`.
 """
 
 import re
@@ -17,13 +18,16 @@ _TOOL = ("tool", "name", "tool_name", "function")
 _ARGUMENTS = ("arguments", "args", "parameters", "input")
 _ASIDE = ("id", "tool_call_id", "type", "index", "thought", "reason", "reasoning", "description")
 _NEXT = re.compile(
-    r"(?:[\s;,]|```\w*|~~~\w*|[-+*\u2022]\s)*+(?:(?P<number>\d{1,9})[.):\]]*+\s*+(?:(?:```|~~~)\w*\s*+)?+)?+"
+    r"(?:[\s;,]|```\w*|~~~\w*|[-+*\u2022]\s)*+(?:(?P<number>\d{1,9})[.):\]]*+\s*+(?:(?:```"
+    r"|~~~)\w*\s*+)?+)?+"
     r"(?=\{|\[\s*+(?:[{\]]|\Z))"
 )
 
 _FRAMED = re.compile(
-    r"[\s\ufeff]*+(?:[*_#]{0,4}[A-Za-z][\w ]{0,30}:[\s*_]*+|<(?:answer|output|json|plan|result|response)>\s*+)?+"
-    r"(?:```\w*\s*+|`)?+(?=\[?\s*+\{\s*+[\"'\u201c]?(?:calls|tool_calls|plan|nodes|n|tool)[\"'\u201d]?\s*+:)",
+    r"[\s\ufeff]*+(?:[*_#]{0,4}[A-Za-z][\w ]{0,30}:[\s*_]*+|<(?:answer|output|json|plan|result"
+    r"|response)>\s*+)?+"
+    r"(?:```\w*\s*+|`)?+(?=\[?\s*+\{\s*+[\"'\u201c]?(?:calls|tool_calls|plan|nodes|n"
+    r"|tool)[\"'\u201d]?\s*+:)",
     re.IGNORECASE,
 )
 _FRAME_ENDS = re.compile(
@@ -33,7 +37,9 @@ _FRAME_ENDS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class JsonCall:
-    """One call as it was written; `number` is its line, `fields` is what stands beside its arguments."""
+    """One call as it was written; `number` is its line, `fields` is what
+    stands beside its arguments.
+    """
 
     number: int
     name: str
@@ -41,7 +47,9 @@ class JsonCall:
     fields: dict[str, Any] = field(default_factory=dict)
 
     def as_arguments(self, scope: Scope) -> Arguments:
-        """Return what the call was given; null stands for an argument that is left out. Raises Unreadable."""
+        """Return what the call was given; null stands for an argument that is left
+        out. Raises Unreadable.
+        """
         for name in self.fields:
             if name not in COMMON:
                 hint = nearest_or_known(name, ("n", "tool", "arguments"))
@@ -58,12 +66,16 @@ class JsonCall:
 
 
 def begins_json(row: str) -> bool:
-    """Whether a row begins with an object or a list of them, behind no more than its number or a fence."""
+    """Whether a row begins with an object or a list of them, behind no more than
+    its number or a fence.
+    """
     return _NEXT.match(row) is not None
 
 
 def frame_before_calls(row: str) -> int:
-    """Return how long the label, tag or quote before JSON is in a row that has calls or a plan in it, else 0."""
+    """Return how long the label, tag or quote before JSON is in a row that has calls
+    or a plan in it, else 0.
+    """
     frame = _FRAMED.match(row)
     if frame is None:
         return 0
@@ -71,8 +83,9 @@ def frame_before_calls(row: str) -> int:
 
 
 def calls_or_plan(text: str) -> tuple[list[JsonCall], Any, str]:
-    """Return (calls, plan, text behind them) of a text that begins with JSON: all calls of one object or list or of
-    several objects, or None and a plan in the plan language. Raises Unreadable; nothing else.
+    """Return (calls, plan, text behind them) of a text that begins with JSON: all calls of one
+    object or list or of several objects, or None and a plan in the plan language. Raises
+    Unreadable; nothing else.
     """
     # Values follow each other, each with the number of its line or without one.
     values: list[Any] = []
@@ -85,7 +98,9 @@ def calls_or_plan(text: str) -> tuple[list[JsonCall], Any, str]:
         if lead["number"]:
             number = int(lead["number"])
             if not isinstance(value, dict) or value.setdefault("n", number) != number:
-                raise Unreadable(f"what stands behind the number {number} is not one call with that number")
+                raise Unreadable(
+                    f"what stands behind the number {number} is not one call with that number"
+                )
         values.append(value)
     behind = _FRAME_ENDS.sub("", text[position:]).strip()
 
@@ -104,7 +119,8 @@ def calls_or_plan(text: str) -> tuple[list[JsonCall], Any, str]:
 
 
 def calls_in(value: Any) -> list[JsonCall] | None:
-    """Return the calls that JSON holds, its answer last; None if it is something else, such as a plan's nodes.
+    """Return the calls that JSON holds, its answer last; None if it is something else,
+    such as a plan's nodes.
 
     Raises Unreadable if only some of them have a number.
     """
@@ -127,7 +143,9 @@ def calls_in(value: Any) -> list[JsonCall] | None:
         if item.get("n") is not None:
             numbered += 1
     if 0 < numbered < len(items):
-        raise Unreadable("some calls have their number `n` and others have none; give each call its number")
+        raise Unreadable(
+            "some calls have their number `n` and others have none; give each call its number"
+        )
 
     # The answer of an object with calls is the last of them.
     if isinstance(value, dict) and listed is not None:
@@ -139,7 +157,9 @@ def calls_in(value: Any) -> list[JsonCall] | None:
 
 
 def call_in(item: Any, place: int) -> JsonCall | None:
-    """Return the call that an object is, None for anything else. `place` is its line if it names none."""
+    """Return the call that an object is, None for anything else. `place` is its
+    line if it names none.
+    """
     if isinstance(item, dict) and isinstance(item.get("function"), dict):
         item = {"n": item.get("n"), **item["function"]}
     if not isinstance(item, dict) or "kind" in item:
@@ -184,7 +204,9 @@ def _arguments_key(item: dict[str, Any]) -> str:
 
 
 def _object(arguments: Any) -> Any:
-    """Return arguments, which some chat templates write as JSON in a text, as an object if they are one."""
+    """Return arguments, which some chat templates write as JSON in a text, as an
+    object if they are one.
+    """
     if not isinstance(arguments, str):
         return arguments
     try:

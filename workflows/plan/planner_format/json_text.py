@@ -22,11 +22,15 @@ _LITERALS = {"True": "true", "False": "false", "None": "null"}
 
 
 class Unreadable(Exception):
-    """What a model wrote cannot be read; the message says where and what to write, or nothing if that was said."""
+    """What a model wrote cannot be read; the message says where and what to write, or
+    nothing if that was said.
+    """
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object of these fields. Raises Unreadable if one would take the place of another."""
+    """Return an object of these fields. Raises Unreadable if one would
+    take the place of another.
+    """
     found: dict[str, Any] = {}
     for name, value in pairs:
         before = found.setdefault(name, value)
@@ -35,15 +39,17 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-_DECODER = json.JSONDecoder(strict=False, object_pairs_hook=_object)  # line breaks stand in its texts
+# Line breaks stand in its texts.
+_DECODER = json.JSONDecoder(strict=False, object_pairs_hook=_object)
 
 
 def decode(text: str, start: int = 0) -> tuple[Any, int]:
     """Return (value, end) of the JSON at a place. Raises Unreadable; nothing else.
 
-    What is malformed and can mean one thing only is read as that: line breaks and unknown escapes in texts, single or
-    curly quotes, a comma at the end, names without quotes, comments, Python's True and None. What is cut is not, and
-    neither are comments that stand for items which were left out.
+    What is malformed and can mean one thing only is read as that: line breaks and unknown
+    escapes in texts, single or curly quotes, a comma at the end, names without quotes,
+    comments, Python's True and None. What is cut is not, and neither are comments that stand
+    for items which were left out.
     """
     try:
         value, end = _DECODER.raw_decode(text, start)
@@ -52,7 +58,9 @@ def decode(text: str, start: int = 0) -> tuple[Any, int]:
         try:
             value = _DECODER.decode(repaired)
         except (ValueError, RecursionError):
-            raise Unreadable(f"the JSON breaks at line {error.lineno}, column {error.colno}: {error.msg}") from None
+            raise Unreadable(
+                f"the JSON breaks at line {error.lineno}, column {error.colno}: {error.msg}"
+            ) from None
     except (ValueError, RecursionError):
         raise Unreadable("the JSON holds a number or a nesting that is too large") from None
     wrong = first_violation(value)
@@ -64,7 +72,9 @@ def decode(text: str, start: int = 0) -> tuple[Any, int]:
 
 
 def decode_whole(text: str) -> Any:
-    """Return the JSON that a text is, but for space around it. Raises Unreadable, also if more stands behind it."""
+    """Return the JSON that a text is, but for space around it. Raises Unreadable, also if
+    more stands behind it.
+    """
     written = text.strip()
     value, end = decode(written)
     if end < len(written):
@@ -73,10 +83,13 @@ def decode_whole(text: str) -> Any:
 
 
 _LABEL = re.compile(
-    r"[\s\ufeff]*+(?:[*_#]{0,4}[A-Za-z][\w ]{0,30}:)?[\s`*_]*+(?:json\b)?[\s`*_]*+(?=[{\[])", re.IGNORECASE
+    r"[\s\ufeff]*+(?:[*_#]{0,4}[A-Za-z][\w ]{0,30}:)?[\s`*_]*+(?:json\b)?[\s`*_]*+(?=[{\[])",
+    re.IGNORECASE,
 )
 _WRAP = re.compile(
-    r"(?s)\s*<(?P<tag>answer|final_answer|output|json|result|response)>(?P<inside>.*)</(?P=tag)>\s*", re.IGNORECASE
+    r"(?s)\s*<(?P<tag>answer|final_answer|output|json|result|response)>(?P<inside>.*)</"
+    r"(?P=tag)>\s*",
+    re.IGNORECASE,
 )
 _LEFT_OVER = re.compile(r"[\s`~}\]]*+")
 
@@ -91,13 +104,17 @@ class FoundJson:
 
     @property
     def has_words_behind(self) -> bool:
-        """Whether no more than words stand behind the JSON, or closing brackets that are too many."""
+        """Whether no more than words stand behind the JSON, or closing
+        brackets that are too many.
+        """
         rest = self.behind[_LEFT_OVER.match(self.behind).end() :]  # type: ignore[union-attr]
         return "{" not in rest and '":' not in rest
 
 
 def begins_with_json(text: str) -> bool:
-    """Whether a text begins with an object or a list, behind no more than a label or the tag around it."""
+    """Whether a text begins with an object or a list, behind no more than a
+    label or the tag around it.
+    """
     return _LABEL.match(_unwrapped(text)) is not None
 
 
@@ -110,8 +127,8 @@ def _unwrapped(text: str) -> str:
 
 
 def find_json(text: str) -> FoundJson | None:
-    """Return the first object or list in what a model wrote, None if there is none. Planners, joiners and workers are
-    read by it. Raises Unreadable if it is broken.
+    """Return the first object or list in what a model wrote, None if there is none. Planners,
+    joiners and workers are read by it. Raises Unreadable if it is broken.
     """
     text = _unwrapped(text)
     if text.startswith("{{") and text.endswith("}}"):  # as templates escape braces
@@ -134,7 +151,9 @@ def flaw(text: str) -> str:
 
 
 def _repaired(text: str, start: int) -> tuple[str, int]:
-    """Return (JSON, end) of the object or list at a place, in one pass; no JSON if it is never closed."""
+    """Return (JSON, end) of the object or list at a place, in one pass; no JSON
+    if it is never closed.
+    """
     pieces: list[str] = []
     depth = 0
     blank = note = ""
@@ -172,22 +191,29 @@ def _ends_with_comma(pieces: list[str]) -> bool:
 
 
 def _left_out(comment: str) -> Unreadable:
-    return Unreadable(f"{format_value(comment)} stands for what the JSON has left out; write all of it")
+    return Unreadable(
+        f"{format_value(comment)} stands for what the JSON has left out; write all of it"
+    )
 
 
 def _written(sign: str) -> str:
-    """Return a token as JSON writes it. Raises Unreadable where nobody can tell what its escapes mean."""
+    """Return a token as JSON writes it. Raises Unreadable where nobody can tell
+    what its escapes mean.
+    """
     if sign[0] in "\"'\u201c":
         if _is_path(sign[1:-1]):
-            raise Unreadable(f"{format_value(sign)} has backslashes that may be escapes; write each of them twice")
+            raise Unreadable(
+                f"{format_value(sign)} has backslashes that may be escapes; write each of them "
+                "twice"
+            )
         text = _TO_ESCAPE.sub(_escaped, sign[1:-1])
         return f'"{text}"'
     return _LITERALS.get(sign, sign)
 
 
 def _is_path(text: str) -> bool:
-    """Whether a text has an escape that JSON does not know before a letter, as in `C:\\Users`: then its other escapes
-    before letters, as in `\\nile`, may be none either.
+    """Whether a text has an escape that JSON does not know before a letter, as in `C:\\Users`: then
+    its other escapes before letters, as in `\\nile`, may be none either.
     """
     has_unknown = False
     has_letters = False

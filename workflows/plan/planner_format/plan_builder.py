@@ -11,7 +11,13 @@ from sennit.workflows.plan.planner_format.calls import Node, NoResults, call_nam
 from sennit.workflows.plan.planner_format.json_calls import JsonCall
 from sennit.workflows.plan.planner_format.json_text import Unreadable
 from sennit.workflows.plan.planner_format.line_references import resolve
-from sennit.workflows.plan.planner_format.values import Arguments, Scope, Tools, arguments_of, parse_call
+from sennit.workflows.plan.planner_format.values import (
+    Arguments,
+    Scope,
+    Tools,
+    arguments_of,
+    parse_call,
+)
 
 _BRACKETED = re.compile(r"(?<![\w\])}.])\[(\d{1,3})\]", re.ASCII)
 """A number in brackets, which may be a mark of a source, or be meant as the result of a line."""
@@ -19,9 +25,13 @@ _HASH = re.compile(r"#([A-Za-z]\w{0,39})", re.ASCII)
 
 
 class PlanBuilder:
-    """`known` and `gathered` as in `LineReader`; `writes` are tools whose result nobody needs to use."""
+    """`known` and `gathered` as in `LineReader`; `writes` are tools whose
+    result nobody needs to use.
+    """
 
-    def __init__(self, tools: Tools, known: Sequence[str], gathered: Sequence[str], writes: Collection[str]) -> None:
+    def __init__(
+        self, tools: Tools, known: Sequence[str], gathered: Sequence[str], writes: Collection[str]
+    ) -> None:
         self.tools = tools
         self.nodes: list[Node] = []
         self.answer = ""
@@ -62,7 +72,9 @@ class PlanBuilder:
         return bool(self._lines)
 
     def leave_out(self, number: int | None, text: str) -> None:
-        """Leave out a row that is no call, with the number that it begins with. No line may follow it."""
+        """Leave out a row that is no call, with the number that it begins with.
+        No line may follow it.
+        """
         self.warn(f"{text} is no call and was left out")
         if number is not None:
             self._left_out.setdefault(number, text)
@@ -82,10 +94,16 @@ class PlanBuilder:
             self.fail(f"line {number} is there twice; give each line a number of its own")
             return
         if self.last and number <= self.last:
-            self.fail(f"line {number} stands behind line {self.last}; write the lines in the order of their numbers")
+            self.fail(
+                f"line {number} stands behind line {self.last}; write the lines in the order of "
+                "their numbers"
+            )
             return
         if self._between:
-            self.fail(f"{self._between} stands between the lines; write nothing but lines from the first to the last")
+            self.fail(
+                f"{self._between} stands between the lines; write nothing but lines from the "
+                "first to the last"
+            )
             self._between = ""
         self._lines.add(number)
         self.last = max(self.last, number)
@@ -117,7 +135,9 @@ class PlanBuilder:
         for found in _BRACKETED.finditer(text):
             number = found[1]
             if int(number) in self._ids:
-                self.warn(f"{found[0]} is taken as it is; the result of line {number} would be ${number}")
+                self.warn(
+                    f"{found[0]} is taken as it is; the result of line {number} would be ${number}"
+                )
         return resolve(text, self._id)
 
     def _hash_resolved(self, found: re.Match[str]) -> str:
@@ -127,7 +147,9 @@ class PlanBuilder:
         return found[0]
 
     def _id(self, name: str) -> str | None:
-        """Return the node of a line above, by its number, its node's id, or the name that its result was given."""
+        """Return the node of a line above, by its number, its node's id, or the name
+        that its result was given.
+        """
         number = self._results.get(name)
         if number is None and name.removeprefix("n").isdecimal():
             number = int(name.removeprefix("n"))
@@ -138,9 +160,13 @@ class PlanBuilder:
         if number in self._broken:
             raise Unreadable("")
         if number in self._left_out:
-            raise Unreadable(f"it refers to ${number}, but line {number} is no call: {self._left_out[number]}")
+            raise Unreadable(
+                f"it refers to ${number}, but line {number} is no call: {self._left_out[number]}"
+            )
         if not name.isdecimal():
-            raise Unreadable(f"it refers to ${name}, and no line {number} stands above it; write that line first")
+            raise Unreadable(
+                f"it refers to ${name}, and no line {number} stands above it; write that line first"
+            )
         return None
 
     def _take(self, number: int, made: Node) -> None:
@@ -160,13 +186,16 @@ class PlanBuilder:
         self.nodes.append(made)
 
     def finish(self, *, numbered: bool | None = None) -> None:
-        """See that the plan has an end and that every result is used. If its lines are `numbered`, all numbers have to
-        be lines, and if they are not, no row may have one.
+        """See that the plan has an end and that every result is used. If its lines are `numbered`,
+        all numbers have to be lines, and if they are not, no row may have one.
         """
         if self.begun and numbered is not None:
             self._judge_left_out(numbered=numbered)
         if self._between and not self.answer:
-            self.fail(f"{self._between} stands behind the lines; write the answer as the last line, and nothing else")
+            self.fail(
+                f"{self._between} stands behind the lines; write the answer as the last line, and "
+                "nothing else"
+            )
         if self.errors:
             return
         if not self.nodes:
@@ -183,16 +212,21 @@ class PlanBuilder:
             if node["id"] != self.answer and not self._acts(node):
                 number = node["id"].removeprefix("n")
                 self.fail(
-                    f"line {number}: no line uses its result; write ${number} where it is needed, such as in the "
+                    f"line {number}: no line uses its result; write ${number} where it is needed, "
+                    "such as in the "
                     "answer, or leave the line out"
                 )
 
     def _judge_left_out(self, *, numbered: bool) -> None:
         for number, text in self._left_out.items():
             if not numbered:
-                self.fail(f"{text} has a number, and the lines have none; give each line its number")
+                self.fail(
+                    f"{text} has a number, and the lines have none; give each line its number"
+                )
             elif number not in self._lines:
-                self.fail(f"line {number}, {text}, is no call; write {number}. name(...) or leave it out")
+                self.fail(
+                    f"line {number}, {text}, is no call; write {number}. name(...) or leave it out"
+                )
 
     def _acts(self, node: Node) -> bool:
         """Whether a node may do something beside giving a result."""

@@ -1,4 +1,6 @@
-"""The values in a call's arguments: JSON, Python literals, references, expressions of them, and single words."""
+"""The values in a call's arguments: JSON, Python literals, references, expressions of
+them, and single words.
+"""
 
 import ast
 import re
@@ -17,7 +19,8 @@ Tools = Mapping[str, Schema]
 _NODE = re.compile(r"n\d{1,9}", re.ASCII)
 _CONSTANTS = {"true": True, "false": False, "null": None}
 _NOT_IN_EXPRESSIONS = (
-    ast.JoinedStr, ast.Lambda, ast.Starred, ast.List, ast.Dict, ast.Set, ast.ListComp, ast.SetComp, ast.DictComp,
+    ast.JoinedStr, ast.Lambda, ast.Starred, ast.List, ast.Dict, ast.Set, ast.ListComp, ast.SetComp,
+    ast.DictComp,
     ast.GeneratorExp, ast.NamedExpr,
 )  # fmt: skip
 
@@ -32,9 +35,10 @@ class Arguments:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What a line's call is read with: `call_name` gives the known call of a name or "", `results` are the names that
-    earlier lines have given their results, `resolve` writes references by line as references by node, `tools` are
-    argument schemas by name, and `loose` the nodes that an answer takes when it names none.
+    """What a line's call is read with: `call_name` gives the known call of a name or "", `results`
+    are the names that earlier lines have given their results, `resolve` writes references by line
+    as references by node, `tools` are argument schemas by name, and `loose` the nodes that an
+    answer takes when it names none.
     """
 
     call_name: Callable[[str], str]
@@ -45,7 +49,9 @@ class Scope:
 
 
 def parse_call(python: str) -> ast.Call:
-    """Return the arguments of a call as Python reads them, or as the inside of an object. Raises Unreadable."""
+    """Return the arguments of a call as Python reads them, or as the inside of an
+    object. Raises Unreadable.
+    """
     try:
         return _parsed(f"f({python}\n)")
     except SyntaxError as error:
@@ -55,7 +61,10 @@ def parse_call(python: str) -> ast.Call:
     except SyntaxError:
         pass
     shown = format_value(" ".join(with_dollars(python).split()))
-    raise Unreadable(f'{shown} cannot be read ({wrong}); put text in double quotes, and write \\" for a quote inside')
+    raise Unreadable(
+        f'{shown} cannot be read ({wrong}); put text in double quotes, and write \\" for a quote '
+        "inside"
+    )
 
 
 def _parsed(text: str) -> ast.Call:
@@ -70,7 +79,9 @@ def _parsed(text: str) -> ast.Call:
 
 
 def arguments_of(call: ast.Call, scope: Scope, *, may_call: bool = False) -> Arguments:
-    """Return the arguments of a call; a call among them, where one may be, as it is. Raises Unreadable."""
+    """Return the arguments of a call; a call among them, where one may be, as it
+    is. Raises Unreadable.
+    """
     arguments = Arguments()
     reader = _Reader(scope)
 
@@ -120,7 +131,9 @@ def _name(key: ast.expr | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """Turns what Python has read into JSON. Brackets nest at most `MAX_DEPTH` deep, so recursion is bounded."""
+    """Turns what Python has read into JSON. Brackets nest at most `MAX_DEPTH` deep,
+    so recursion is bounded.
+    """
 
     scope: Scope
 
@@ -136,7 +149,9 @@ class _Reader:
             case ast.List(elts) | ast.Tuple(elts):
                 return [self.value(item) for item in elts]
             case ast.Dict(keys, values):
-                return {_name(key): self.value(item) for key, item in zip(keys, values, strict=True)}
+                return {
+                    _name(key): self.value(item) for key, item in zip(keys, values, strict=True)
+                }
             case ast.Constant(str() as text):
                 return self.scope.resolve(text)
             case ast.Constant(None | bool() | int() as constant):
@@ -170,12 +185,18 @@ class _Reader:
                 name = self.called(part)
             if name:
                 raise Unreadable(
-                    f"a call of {name} stands inside it; write that on a line above, and here $ and its number"
+                    f"a call of {name} stands inside it; write that on a line above, and here $ "
+                    "and its number"
                 )
             if not _may_be_in_expression(part, indices):
                 text = format_value(with_dollars(ast.unparse(node)))
-                raise Unreadable(f"{text} is no value; write a text in double quotes, with references such as $1 in it")
-            if isinstance(part, ast.Name) and (part.id in self.scope.results or _NODE.fullmatch(part.id)):
+                raise Unreadable(
+                    f"{text} is no value; write a text in double quotes, with references such as "
+                    "$1 in it"
+                )
+            if isinstance(part, ast.Name) and (
+                part.id in self.scope.results or _NODE.fullmatch(part.id)
+            ):
                 part.id = f"{DOLLAR}{part.id}"
         return with_dollars(ast.unparse(node))
 

@@ -1,7 +1,9 @@
-"""Calls of tools that a model has written as text, in its chat template's way, where the server did not read them.
+"""Calls of tools that a model has written as text, in its chat template's way, where the
+server did not read them.
 
-One table has each way: what stands before a call, with its name, and how its arguments are written. Calls begin at a
-mark, outside of code; a special token that is none, and a mark without a call, are no answer: they are refused.
+One table has each way: what stands before a call, with its name, and how its arguments are written.
+Calls begin at a mark, outside of code; a special token that is none, and a mark without a call, are
+no answer: they are refused.
 """
 
 import json
@@ -26,26 +28,35 @@ Found = tuple[list[tuple[str, Any]], int]
 _N = r"(?:functions?\.)?(?P<name>[\w.-]{1,80}?)"
 _DSML = r"(?:\uff5c{1,2}DSML\uff5c{1,2}|\|{1,2}DSML\|{1,2})"
 _SEP = r"<\uff5ctool\u2581sep\uff5c>"
-_SPECIAL = r"<\|/?[A-Za-z][\w/ .:-]{0,40}\|>|<\uff5c/?[^\uff5c<>\n]{1,40}\uff5c>|<\|[a-z_]{2,40}>|<[a-z_]{2,40}\|>"
+_SPECIAL = (
+    r"<\|/?[A-Za-z][\w/ .:-]{0,40}\|>|<\uff5c/?[^\uff5c<>\n]{1,40}\uff5c>|<\|[a-z_]{2,40}>"
+    r"|<[a-z_]{2,40}\|>"
+)
 _TAGS = (
     rf"</?(?:minimax:|seed:|{_DSML})?(?:tool_calls?|function_calls?)>|</?TOOLCALL>|</?tools>"
-    r"|<(?:start|end)_function_call>|<\|tool_call>|<tool_call\|>|\[/?TOOL_CALLS\]|functools(?=\s*\[)"
+    r"|<(?:start|end)_function_call>|<\|tool_call>|<tool_call\|>|\[/?TOOL_CALLS\]|functools"
+    r"(?=\s*\[)"
     r"|Action:\s*+```(?:json)?\s*+(?=\[)"
 )
 _ENDS = TURN_ENDS
 _MARKS = (
-    r"<\|/?(?:tool_calls?(?:_begin|_start|_section_begin)?|python_tag|python_start|START_ACTION|tools_prefix)\|>"
+    r"<\|/?(?:tool_calls?(?:_begin|_start|_section_begin)?|python_tag|python_start|START_ACTION"
+    r"|tools_prefix)\|>"
     rf"|<\uff5ctool\u2581calls?\u2581begin\uff5c>|<{_DSML}(?:function|tool)_calls>"
     r"|<(?:minimax|seed):tool_call>|<start_function_call>|<\|tool_call>|\[TOOL_CALLS\]"
-    r"|(?:<\|start\|>assistant(?:<\|channel\|>commentary)?|<\|channel\|>commentary|(?<!\s)|(?<=`\s))"
+    r"|(?:<\|start\|>assistant(?:<\|channel\|>commentary)?|<\|channel\|>commentary|(?<!\s)|"
+    r"(?<=`\s))"
     r"\s*+to=functions\.(?=\w)|<\|channel\|>commentary\s++to=(?=\w)"
 )
 _MARK = re.compile(
-    rf"(?<!`)(?:{_MARKS})|^[^\S\n]*+(?:{_TAGS}|<function(?:=|\sname=)|<invoke name=|```tool_code(?=\n))"
+    rf"(?<!`)(?:{_MARKS})|^[^\S\n]*+(?:{_TAGS}|<function(?:=|\sname=)|<invoke name=|```tool_code"
+    r"(?=\n))"
     rf"|(?<!`)(?:{_TAGS})(?=\s*[\[{{<])",
     re.MULTILINE,
 )
-_NOISE = re.compile(rf"(?:\s|{_TAGS}|(?!<\|(?:start|channel)\|>)(?:{_SPECIAL})|{_ENDS}|```\w*|[,;])+")
+_NOISE = re.compile(
+    rf"(?:\s|{_TAGS}|(?!<\|(?:start|channel)\|>)(?:{_SPECIAL})|{_ENDS}|```\w*|[,;])+"
+)
 _TOKEN = re.compile(rf"{_SPECIAL}|</?\uff5c|\[(?:ARGS|CALL_ID)\](?=\s*[\w{{])")
 _AT_END = re.compile(rf"(?<!\s)(?:\s*+(?:{_ENDS}))++\s*+")
 _FENCE = re.compile("```")
@@ -54,7 +65,9 @@ _CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
 _REMAINS = re.compile(r"\{\s*[\"'\u201c]|</tool_call|</function|</invoke|<arg_")
 _NAMED = re.compile(r"[\"'](?:name|tool|tool_name)[\"']\s*:\s*(?=[\"'](?P<name>[\w.-]{1,80})[\"'])")
 _HAS_ARGUMENTS = re.compile(r"[\"'](?:arguments|parameters)[\"']\s*:")
-_BARE = re.compile(r"\s*+(?P<read>\[?+)\s*+(?P<name>[A-Za-z_][\w.]{0,79})(?:\(|\s*+\{)|\s*+(?P<gemma>call:\w)")
+_BARE = re.compile(
+    r"\s*+(?P<read>\[?+)\s*+(?P<name>[A-Za-z_][\w.]{0,79})(?:\(|\s*+\{)|\s*+(?P<gemma>call:\w)"
+)
 _TAGS_END = re.compile(rf"\s*</(?:{_DSML})?(?:function|invoke|tool_call)>")
 _PARAMETER = re.compile(
     rf"\s*<(?:{_DSML})?param(?:eter)?(?:=| name=\")(?P<name>[\w.-]{{1,80}})\"?"
@@ -79,7 +92,9 @@ def _json_at(text: str, at: int, name: str, _tools: Tools) -> Found:
 
 
 def _tags_at(text: str, at: int, name: str, tools: Tools) -> Found:
-    """Each argument is a text between tags, whose type the tool knows; or they are JSON. A tag ends the call."""
+    """Each argument is a text between tags, whose type the tool knows; or they are
+    JSON. A tag ends the call.
+    """
     fields: Any = {}
     if text[at : at + 1] == "{":
         fields, at = decode(text, at)
@@ -95,7 +110,9 @@ def _tags_at(text: str, at: int, name: str, tools: Tools) -> Found:
         at = parameter.end()
     end = _TAGS_END.match(text, at)
     if end is None:
-        raise Unreadable(f"{format_value(text[at:][:80])} stands where a parameter or the end is expected")
+        raise Unreadable(
+            f"{format_value(text[at:][:80])} stands where a parameter or the end is expected"
+        )
     return [(name, fields)], end.end()
 
 
@@ -109,7 +126,9 @@ def _python_at(text: str, at: int, _name: str, _tools: Tools) -> Found:
             break
         read = _named_arguments_at(text, head.end())
         if read is None:
-            raise Unreadable(f"{format_value(text[at:][:80])} is no list of calls with arguments by name")
+            raise Unreadable(
+                f"{format_value(text[at:][:80])} is no list of calls with arguments by name"
+            )
         arguments, at = read
         name = head["name"].removesuffix(".call").removeprefix("default_api.")
         calls.append((name, arguments))
@@ -122,8 +141,8 @@ def _python_at(text: str, at: int, _name: str, _tools: Tools) -> Found:
 
 
 def _named_arguments_at(text: str, at: int) -> tuple[dict[str, Any], int] | None:
-    """Return the arguments of a call in Python, behind its parenthesis, and where the call ends; None if they cannot
-    be read, or not all have names.
+    """Return the arguments of a call in Python, behind its parenthesis, and where the call ends;
+    None if they cannot be read, or not all have names.
     """
     written = CallText()
     try:
@@ -154,12 +173,17 @@ def _objects_at(text: str, at: int, _name: str, tools: Tools) -> Found:
         elif isinstance(item, dict) and len(item) == 1 and item.keys() <= tools.keys():
             calls += item.items()
         else:
-            raise Unreadable(f"{format_value(text[at:end][:80])} stands where `name` and `arguments` are expected")
+            raise Unreadable(
+                f"{format_value(text[at:end][:80])} stands where `name` and `arguments` are "
+                "expected"
+            )
     return calls, end
 
 
 class Form(NamedTuple):
-    """A way to write calls: what stands before the arguments, with the call's name, and what reads them."""
+    """A way to write calls: what stands before the arguments, with the call's
+    name, and what reads them.
+    """
 
     head: re.Pattern[str]
     arguments: Callable[[str, int, str, Tools], Found]
@@ -169,12 +193,15 @@ FORMS = {
     "Qwen Coder, Llama": Form(re.compile(rf"<function(?:=\"?|\sname=\"){_N}\"?>\s*"), _tags_at),
     "MiniMax, DeepSeek DSML": Form(re.compile(rf"<(?:{_DSML})?invoke name=\"{_N}\">\s*"), _tags_at),
     "GLM": Form(re.compile(rf"{_N}\s*(?=<arg_key>|</tool_call>)"), _tags_at),
-    "DeepSeek": Form(re.compile(rf"(?:function)?(?:{_SEP})?{_N}(?:{_SEP})?\s*(?:```json\s*)?(?=\{{)"), _json_at),
+    "DeepSeek": Form(
+        re.compile(rf"(?:function)?(?:{_SEP})?{_N}(?:{_SEP})?\s*(?:```json\s*)?(?=\{{)"), _json_at
+    ),
     "Kimi K2": Form(re.compile(rf"{_N}:\d+\s*<\|tool_call_argument_begin\|>\s*"), _json_at),
     "Mistral": Form(re.compile(rf"{_N}\s*(?:\[CALL_ID\]\w*\s*)?(?:\[ARGS\]\s*)?(?=\{{)"), _json_at),
     "harmony": Form(
         re.compile(
-            rf"(?:<\|start\|>assistant)?(?:<\|channel\|>\w+)?\s*+to={_N}\s*+(?:<\|channel\|>\w+)?\s*+"
+            rf"(?:<\|start\|>assistant)?(?:<\|channel\|>\w+)?\s*+to={_N}\s*+"
+            r"(?:<\|channel\|>\w+)?\s*+"
             r"(?:(?:<\|constrain\|>)?json)?\s*+<\|message\|>\s*+"
         ),
         _json_at,
@@ -186,67 +213,91 @@ FORMS = {
 
 
 _ARGUMENTS_OF = re.compile(
-    r"[\"']\w{0,20}?(?:arguments|args|param(?:eter)?s|inputs?|variables|kwargs|tool_uses)\\{0,3}[\"']\s*+:",
+    r"[\"']\w{0,20}?(?:arguments|args|param(?:eter)?s|inputs?|variables|kwargs"
+    r"|tool_uses)\\{0,3}[\"']\s*+:",
     re.IGNORECASE,
 )
 """A key with arguments, also in JSON that stands in a text of JSON."""
 _ASKED = re.compile(
-    r"^[^\w\n`]{0,8}(?:(?:action|call|calling|tool|function|tool_call|function_call)s?[^\w\n]{1,6})*"
+    r"^[^\w\n`]{0,8}(?:(?:action|call|calling|tool|function|tool_call"
+    r"|function_call)s?[^\w\n]{1,6})*"
     r"(?P<name>[\w.-]{1,80}+)[^\w\n`(\[{]{0,6}(?:[(\[{]\s*+(?:[\"'{\[\u201c]|\w{1,40}\s*+[=:]|\)))",
     re.IGNORECASE | re.MULTILINE,
 )
 """A row that begins with a name and arguments in brackets, whatever stands around the name."""
 _ACTION = re.compile(
-    r"^(?:[^\S\n]|[*#>])*+(?:action|\u884c\u52a8|\u52a8\u4f5c|\uc561\uc158|\u30a2\u30af\u30b7\u30e7\u30f3)[*\s]*+[:\uff1a][*\s`\"']*+"
+    r"^(?:[^\S\n]|[*#>])*+(?:action|\u884c\u52a8|\u52a8\u4f5c|\uc561\uc158"
+    r"|\u30a2\u30af\u30b7\u30e7\u30f3)[*\s]*+[:\uff1a][*\s`\"']*+"
     r"(?P<name>[\w.-]{1,80}+)|\bFUNCTION\W{1,4}(?P<marked>[\w.-]{1,80}+)",
     re.IGNORECASE | re.MULTILINE,
 )
 _TAGGED = re.compile(
-    r"<[\w:-]*(?:call|tool|function|invoke|action)[\w:-]*\b[^<>\n]{0,200}>{0,3}(?:\s*+<[\w:-]+>)?\s*+\"?(?P<name>[\w.-]{1,80})",
+    r"<[\w:-]*(?:call|tool|function|invoke|action)[\w:-]*\b[^<>\n]{0,200}>{0,3}"
+    r"(?:\s*+<[\w:-]+>)?\s*+\"?(?P<name>[\w.-]{1,80})",
     re.IGNORECASE,
 )
-_ELEMENT = re.compile(r"^[^\S\n]*+<(?P<name>[\w.-]{1,80})(?:\s++\w++=[\"'][^<>\n]{0,200})?\s*+/?>", re.MULTILINE)
+_ELEMENT = re.compile(
+    r"^[^\S\n]*+<(?P<name>[\w.-]{1,80})(?:\s++\w++=[\"'][^<>\n]{0,200})?\s*+/?>", re.MULTILINE
+)
 """A row that begins with a tag of this name, as in `<search><query>a</query></search>`."""
 _CLOSED = re.compile(
-    r"^[^\S\n]*+\[/(?P<name>[\w.-]{1,80}+)\]|\[/(?P<closed>[\w.-]{1,80}+)\][^\S\n]*+$|\A\s*+\[(?:[^\[\]\n]{0,40}[\s:])?(?P<noted>[\w.-]{1,80})\]\s*+\Z"
+    r"^[^\S\n]*+\[/(?P<name>[\w.-]{1,80}+)\]|\[/(?P<closed>[\w.-]{1,80}+)\][^\S\n]*+$|\A\s*+\["
+    r"(?:[^\[\]\n]{0,40}[\s:])?(?P<noted>[\w.-]{1,80})\]\s*+\Z"
     r"|^[^\S\n]*+\[(?:tool|function)_calls?\s*+[:=]\s*+(?P<begun>[\w.-]{1,80})\]",
     re.MULTILINE,
 )
-"""Tags in brackets that end or begin a call, and a note in them that is the whole reply, as in `[used: search]`."""
+"""Tags in brackets that end or begin a call, and a note in them that is the whole reply,
+as in `[used: search]`.
+"""
 _LAST_FENCE = re.compile(
-    r"```\w*+[^\S\n]*+\n\s*+(?:print\(\s*+)?(?:await\s++)?(?P<name>[\w.-]{1,80})\([^\n]*\)[^\S\n]*+\n\s*+```\s*+\Z"
+    r"```\w*+[^\S\n]*+\n\s*+(?:print\(\s*+)?(?:await\s++)?"
+    r"(?P<name>[\w.-]{1,80})\([^\n]*\)[^\S\n]*+\n\s*+```\s*+\Z"
 )
 """Code at the end of a reply that is a call and nothing else."""
 _LAST_LIST = re.compile(r"\[\s*+(?P<name>[\w.-]{1,80}+)\([^\[\]\n]*+(?<=\))\]\s*+\Z")
 """Calls as Python lists them, at the end of a reply."""
 _TAG_NAME = re.compile(
-    r"<[\w:-]*(?:call|tool|function|invoke|action)[\w:-]*\s[^<>\n]{0,80}?=[\"']?(?P<name>[\w.-]{1,80})"
+    r"<[\w:-]*(?:call|tool|function|invoke|action)[\w:-]*\s[^<>\n]{0,80}?=[\"']?"
+    r"(?P<name>[\w.-]{1,80})"
 )
 
 
-_THOUGHT_ROW = re.compile(r"^[^\S\n]*+[*#>_]{0,4}\s?thought[*_]{0,2}\s?:", re.IGNORECASE | re.MULTILINE)
+_THOUGHT_ROW = re.compile(
+    r"^[^\S\n]*+[*#>_]{0,4}\s?thought[*_]{0,2}\s?:", re.IGNORECASE | re.MULTILINE
+)
 _ACTION_ROW = re.compile(
-    r"^[^\S\n]*+[*#>_]{0,4}\s?action[*_]{0,2}\s?:[*_`\"'\s]*+(?:functions\.)?(?P<name>[\w.-]{1,80}+)",
+    r"^[^\S\n]*+[*#>_]{0,4}\s?action[*_]{0,2}\s?:[*_`\"'\s]*+(?:functions\.)?"
+    r"(?P<name>[\w.-]{1,80}+)",
     re.IGNORECASE | re.MULTILINE,
 )
 _NO_TOOLS = ("None", "Finish", "finish")
 """Names of actions that are no tools, behind a thought that begins a reply."""
-_ACTION_INPUT = re.compile(r"^[^\S\n]*+[*#>_]{0,4}\s?action[ _]input[*_]{0,2}\s?:", re.IGNORECASE | re.MULTILINE)
+_ACTION_INPUT = re.compile(
+    r"^[^\S\n]*+[*#>_]{0,4}\s?action[ _]input[*_]{0,2}\s?:", re.IGNORECASE | re.MULTILINE
+)
 _ACTION_WITH_INPUT = re.compile(
-    r"^[^\S\n]*+[*#>_]{0,4}\s?action[*_]{0,2}\s?:[^\n]++\n\s*+[*#>_]{0,4}\s?action[ _]input[*_]{0,2}\s?:",
+    r"^[^\S\n]*+[*#>_]{0,4}\s?action[*_]{0,2}\s?:[^\n]++\n\s*+[*#>_]{0,4}\s?action[ "
+    r"_]input[*_]{0,2}\s?:",
     re.IGNORECASE | re.MULTILINE,
 )
 """An action and its input in two rows."""
 _ACTION_OBJECT = re.compile(
-    r"\s*+(?:(?:[*#>_]{0,4}\s?(?:thought|action)\b[^{]{0,2000}+)|```\w*\s*+)?\{\s*+[\"']action[\"']\s*+:[^{}]{0,200}?[\"']action_input[\"']\s*+:",
+    r"\s*+(?:(?:[*#>_]{0,4}\s?(?:thought|action)\b[^{]{0,2000}+)"
+    r"|```\w*\s*+)?\{\s*+[\"']action[\"']\s*+:[^{}]{0,200}?[\"']action_input[\"']\s*+:",
     re.IGNORECASE,
 )
 """What LangChain's agents for chats write in place of rows, also to give the answer."""
-_NAME_ALONE = re.compile(r"\{\s*+[\"'](?:name|tool|tool_name)[\"']\s*+:\s*+[\"'](?P<name>[\w.-]{1,80}+)[\"']\s*+\}")
+_NAME_ALONE = re.compile(
+    r"\{\s*+[\"'](?:name|tool|tool_name)[\"']\s*+:\s*+[\"'](?P<name>[\w.-]{1,80}+)[\"']\s*+\}"
+)
 """A call without arguments, as Ollama leaves it in the text."""
 _MARKS_ALONE = re.compile(r"[\s{}\[\]\"':,]++")
-_RESULT = re.compile(r"^[^\S\n]*+<(?:tool|function)_(?:response|result|output)s?\b", re.IGNORECASE | re.MULTILINE)
-_ELSEWHERE = re.compile(r"^[^\S\n]*+<(?:attempt_completion|ask_followup_question|use_mcp_tool)>", re.MULTILINE)
+_RESULT = re.compile(
+    r"^[^\S\n]*+<(?:tool|function)_(?:response|result|output)s?\b", re.IGNORECASE | re.MULTILINE
+)
+_ELSEWHERE = re.compile(
+    r"^[^\S\n]*+<(?:attempt_completion|ask_followup_question|use_mcp_tool)>", re.MULTILINE
+)
 """Calls that Cline and its kin want as tags, also to give the answer."""
 _ARGUMENT = re.compile(r"</?arg_(?:key|value)>")
 _PARTS = ("tool_call", "function", "invoke", "parameter")
@@ -257,15 +308,19 @@ _CLOSED_ROW = re.compile(
     r"|</(?P<last>tool_call|function|invoke|parameter)>[^\S\n]*+(?=$|</)",
     re.MULTILINE,
 )
-"""Such a tag where a call would have it: at the beginning of a row or at its end, not in a sentence."""
+"""Such a tag where a call would have it: at the beginning of a row or at its
+end, not in a sentence.
+"""
 
 
 def left_of_calls(text: str, tools: Tools) -> str:
-    """Return what in the answer of a model with tools is left of a call or of its result, "" if there is nothing: rows
-    of ReAct (arXiv 2210.03629), a result that no tool has given, and tags that close what was never opened.
+    """Return what in the answer of a model with tools is left of a call or of its result, "" if
+    there is nothing: rows of ReAct (arXiv 2210.03629), a result that no tool has given, and tags
+    that close what was never opened.
 
-    Minutes have rows for actions too, so one counts if it names a tool, or has its input in a row of its own. A tag
-    counts at the beginning or the end of a row: in the midst of a sentence it is told of.
+    Minutes have rows for actions too, so one counts if it names a tool, or has its input in a
+    row of its own. A tag counts at the beginning or the end of a row: in the midst of a
+    sentence it is told of.
     """
     shown = _without_code(text)
     thought = _THOUGHT_ROW.search(shown)
@@ -304,7 +359,9 @@ def _without_code(text: str) -> str:
 
 
 def _names_action(text: str, start: int, names: Sequence[str]) -> bool:
-    """Whether a row behind `start` is an action of ReAct: one of these names, or one with an input."""
+    """Whether a row behind `start` is an action of ReAct: one of these
+    names, or one with an input.
+    """
     if _ACTION_INPUT.search(text, start):
         return True
     for found in _ACTION_ROW.finditer(text, start):
@@ -315,11 +372,12 @@ def _names_action(text: str, start: int, names: Sequence[str]) -> bool:
 
 
 def asked_in(text: str, tools: Tools) -> str:
-    """Return the tool that a text asks for in a way that is none of a chat template's, "" if it asks for none.
+    """Return the tool that a text asks for in a way that is none of a chat template's,
+    "" if it asks for none.
 
-    It looks for the names of tools where a call would have them: before brackets at the beginning of a row, behind
-    `Action:`, in a tag, in code that ends the text, and in JSON that is the whole text. A tool that a sentence mentions
-    is none that it asks for.
+    It looks for the names of tools where a call would have them: before brackets at the beginning
+    of a row, behind `Action:`, in a tag, in code that ends the text, and in JSON that is the whole
+    text. A tool that a sentence mentions is none that it asks for.
     """
     shown = _without_code(text)
     asked = chain(
@@ -354,7 +412,9 @@ def _named(tool: str) -> str:
 
 
 def mark_of_call(text: str) -> int | None:
-    """Return where in a text the first written call begins, None if there is none. In code, one is only shown."""
+    """Return where in a text the first written call begins, None if there is none. In
+    code, one is only shown.
+    """
     opening = _FENCED.match(text, len(text) - len(text.lstrip()))
     fences = [fence.end() for fence in _FENCE.finditer(text)]
     for found in _MARK.finditer(text):
@@ -367,7 +427,9 @@ def mark_of_call(text: str) -> int | None:
 
 
 def calls_of(text: str, tools: Tools) -> tuple[str, list[JsonCall]]:
-    """Return (words, calls) of a whole reply, without the special tokens that end it. Raises only Unreadable."""
+    """Return (words, calls) of a whole reply, without the special tokens that end it.
+    Raises only Unreadable.
+    """
     whole = len(text)
 
     def last_removed(tokens: re.Match[str]) -> str:
@@ -392,12 +454,16 @@ def calls_of(text: str, tools: Tools) -> tuple[str, list[JsonCall]]:
         token = _TOKEN.search(_CODE.sub("", text))
         if token:
             shown = format_value(token[0])
-            raise Unreadable(f"{shown} is a special token; leave it out, or write it between backticks")
+            raise Unreadable(
+                f"{shown} is a special token; leave it out, or write it between backticks"
+            )
     return text, []
 
 
 def written_calls(text: str, tools: Tools) -> tuple[list[JsonCall], str]:
-    """Return (calls, text behind them) of a text that begins with a mark. Raises Unreadable; nothing else."""
+    """Return (calls, text behind them) of a text that begins with a mark. Raises
+    Unreadable; nothing else.
+    """
     text = _PRINTED.sub(r"\1", text)
     calls: list[JsonCall] = []
     position = 0
@@ -437,8 +503,8 @@ def _as_json(quoted: re.Match[str]) -> str:
 
 
 def _next(text: str, at: int, tools: Tools, *, marked: bool) -> Found:
-    """Return the calls that stand at a place, and where they end; none if what stands there is none, or is Python that
-    is not `marked`. Raises Unreadable.
+    """Return the calls that stand at a place, and where they end; none if what stands there is
+    none, or is Python that is not `marked`. Raises Unreadable.
     """
     for form in FORMS.values():
         head = form.head.match(text, at)
@@ -448,7 +514,9 @@ def _next(text: str, at: int, tools: Tools, *, marked: bool) -> Found:
 
 
 def _bare_calls(text: str, tools: Tools) -> list[JsonCall]:
-    """Return the calls that a whole text is without a mark, in JSON or as Python lists them. Raises Unreadable."""
+    """Return the calls that a whole text is without a mark, in JSON or as Python lists
+    them. Raises Unreadable.
+    """
     bare = _BARE.match(text)
     if bare and (bare["gemma"] or bare["name"] in tools):
         if not bare["gemma"] and not bare["read"]:
@@ -465,7 +533,9 @@ def _bare_calls(text: str, tools: Tools) -> list[JsonCall]:
 
 
 def _is_json_of_call(text: str, tools: Tools) -> bool:
-    """Whether a text has JSON that names a tool: with arguments, or with a flaw, so that it has to be told of."""
+    """Whether a text has JSON that names a tool: with arguments, or with a flaw, so
+    that it has to be told of.
+    """
     if not any(found["name"] in tools for found in _NAMED.finditer(text)):
         return False
     if _HAS_ARGUMENTS.search(text):
@@ -474,7 +544,9 @@ def _is_json_of_call(text: str, tools: Tools) -> bool:
 
 
 def _unreadable(text: str, why: str = "") -> Unreadable:
-    return Unreadable(f"{format_value(text[:80])} looks like a call of a tool, and cannot be read{why}")
+    return Unreadable(
+        f"{format_value(text[:80])} looks like a call of a tool, and cannot be read{why}"
+    )
 
 
 def _typed(text: str, name: str, schema: Schema, is_text: str | None) -> Any:

@@ -1,4 +1,6 @@
-"""What is wrong with the arguments of a script's calls, where the script itself says it: names, numbers, words."""
+"""What is wrong with the arguments of a script's calls, where the script itself says it:
+names, numbers, words.
+"""
 
 import ast
 import re
@@ -13,7 +15,12 @@ from sennit.workflows.plan.language.call_settings import CallSettings
 from sennit.workflows.plan.language.limits import Limits
 from sennit.workflows.plan.language.nodes import parse_turn_rule
 from sennit.workflows.plan.language.problems import place_of
-from sennit.workflows.plan.language.text import did_you_mean, format_name, format_names, nearest_or_known
+from sennit.workflows.plan.language.text import (
+    did_you_mean,
+    format_name,
+    format_names,
+    nearest_or_known,
+)
 from sennit.workflows.plan.language.validation_messages import describe_error, describe_errors
 from sennit.workflows.plan.limits import MAX_ATTEMPTS
 from sennit.workflows.plan.programs.parsing import expression, names_in
@@ -35,7 +42,11 @@ from sennit.workflows.plan.programs.vocabulary import (
     WORDS,
 )
 from sennit.workflows.plan.programs.without_json import without_json
-from sennit.workflows.plan.programs.written_schemas import has_constant_keys, is_json_schema, written_value
+from sennit.workflows.plan.programs.written_schemas import (
+    has_constant_keys,
+    is_json_schema,
+    written_value,
+)
 
 _WORK = 200_000
 """So many names of arguments are looked at."""
@@ -50,8 +61,8 @@ _SHOWN_LETTERS = 40
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """What a function takes: its names, those it needs, how many of them without a name, the first of them only so; and
-    whether it takes any more, without a name or with one.
+    """What a function takes: its names, those it needs, how many of them without a name, the first
+    of them only so; and whether it takes any more, without a name or with one.
     """
 
     names: tuple[str, ...]
@@ -103,7 +114,10 @@ _BEFORE = "messages=(), instructions=None, media=()"
 _SETTING_NAMES = (*CallSettings.model_fields, *SILENCES)
 _SETTINGS = ", ".join(f"{name}=None" for name in _SETTING_NAMES)
 SIGNATURES = {
-    "llm": f'prompt, *material, schema=None, role="worker", model=None, {_LOOP}, {_BEFORE}, {_SETTINGS}',
+    "llm": (
+        f'prompt, *material, schema=None, role="worker", model=None, {_LOOP}, {_BEFORE}, '
+        f"{_SETTINGS}"
+    ),
     "agent": "goal, *, tools=None, budget=None, workspace=None",
     "ask": "question, *material, schema=None",
     "part": "ref, a=0, b=None",
@@ -183,7 +197,11 @@ class Arguments:
                 yield from self._of_amount(keyword)
             else:
                 shown = format_name(keyword.arg)
-                yield "argument", keyword.value, f"`pipeline` has no argument {shown}; it takes `limit`"
+                yield (
+                    "argument",
+                    keyword.value,
+                    f"`pipeline` has no argument {shown}; it takes `limit`",
+                )
 
     def _of_task(self, call: ast.Call) -> Found:
         if not call.args:
@@ -203,7 +221,11 @@ class Arguments:
         takes_item = signature.places > 0 or signature.takes_more
         if len(signature.needed) > 1 or not takes_item:
             needed = format_names(signature.needed, form=format_name)
-            yield "argument", stage, f"a stage gets one argument, each item: {format_name(stage.id)} needs {needed}"
+            yield (
+                "argument",
+                stage,
+                f"a stage gets one argument, each item: {format_name(stage.id)} needs {needed}",
+            )
 
     def _signature(self, function: ast.expr) -> Signature | None:
         if not isinstance(function, ast.Name):
@@ -223,7 +245,9 @@ class Arguments:
         return Signature.of_tool(self.tools.get(function.id))
 
     def _fits(self, call: ast.Call, function: ast.Name, args: list[ast.expr]) -> Found:
-        """Find arguments that a function does not take, and those that it lacks. `args` are those without a name."""
+        """Find arguments that a function does not take, and those that it lacks. `args`
+        are those without a name.
+        """
         signature = self._signature(function)
         if signature is None:
             return
@@ -250,21 +274,33 @@ class Arguments:
                 continue
             given.add(name)
             if name in filled:
-                yield "argument", keyword.value, f"{shown} gets its argument {format_name(name)} twice"
+                yield (
+                    "argument",
+                    keyword.value,
+                    f"{shown} gets its argument {format_name(name)} twice",
+                )
             elif signature.takes_any_name or name in signature.names[signature.place_only :]:
                 continue
             elif name in LIMITS:
                 yield from self._of_limit(call, function, keyword)
             else:
                 hint = _free_names(signature, filled, name)
-                yield "argument", keyword.value, f"{shown} has no argument {format_name(name)}{hint}"
+                yield (
+                    "argument",
+                    keyword.value,
+                    f"{shown} has no argument {format_name(name)}{hint}",
+                )
 
         # `*values` and `**values` may give what seems to be lacking.
         if has_stars or has_double_stars:
             return
         lacking = [name for name in signature.needed if name not in given]
         if lacking:
-            yield "argument", call, f"{shown} needs the argument {format_names(lacking, form=format_name)}"
+            yield (
+                "argument",
+                call,
+                f"{shown} needs the argument {format_names(lacking, form=format_name)}",
+            )
 
     def _of_limit(self, call: ast.Call, function: ast.Name, given: ast.keyword) -> Found:
         """Check what a call is allowed beside its arguments: `timeout`, `retry` and `budget`."""
@@ -284,13 +320,20 @@ class Arguments:
             if is_of_script or name in BUDGETED:
                 yield from self._of_task_budget(given.value)
             else:
-                text = f"`{name}` has no `budget`: that is for tasks of functions, and for calls of `llm`"
+                text = (
+                    f"`{name}` has no `budget`: that is for tasks of functions, and for calls of "
+                    "`llm`"
+                )
                 yield "argument", given.value, text
             return
 
         is_word_without_retry = is_word and name not in RETRIED
         if limit == "retry" and (is_of_script or is_word_without_retry):
-            yield "argument", given.value, f"`{name}` has no `retry`: that is for calls of tools and of `llm`"
+            yield (
+                "argument",
+                given.value,
+                f"`{name}` has no `retry`: that is for calls of tools and of `llm`",
+            )
         elif is_word and name not in TIMED:
             yield "argument", given.value, f"`{name}` has no `timeout`"
         else:
@@ -326,9 +369,17 @@ class Arguments:
         match word, call.args[0]:
             case "sleep_until", ast.Constant(value=str(time)):
                 if not _A_DAY.match(time):
-                    yield "argument", call, f'{time!r:.40} is no time: write one like "2026-01-31T09:00"'
+                    yield (
+                        "argument",
+                        call,
+                        f'{time!r:.40} is no time: write one like "2026-01-31T09:00"',
+                    )
             case "sleep", ast.UnaryOp(op=ast.USub()) as seconds:
-                yield "argument", call, f"`sleep` takes 0 seconds or more, not {ast.unparse(seconds):.40}"
+                yield (
+                    "argument",
+                    call,
+                    f"`sleep` takes 0 seconds or more, not {ast.unparse(seconds):.40}",
+                )
 
     def _of_model(self, keywords: list[ast.keyword]) -> Found:
         for keyword in keywords:
@@ -348,7 +399,11 @@ class Arguments:
         for item in value.elts:
             if isinstance(item, ast.Constant) and item.value not in self.tools:
                 name = str(item.value)
-                yield "name", item, f"there is no tool {format_name(name)}{did_you_mean(name, self.tools)}"
+                yield (
+                    "name",
+                    item,
+                    f"there is no tool {format_name(name)}{did_you_mean(name, self.tools)}",
+                )
 
     def _of_turn(self, value: ast.expr) -> Found:
         """Check when the next turn of a model with tools starts, if that is written as it is."""
@@ -389,7 +444,11 @@ class Arguments:
                 hint = nearest_or_known(name, names)
                 yield "argument", key, f"{what} has no {format_name(name)}{hint}"
             elif number is not None and number < 1:
-                yield "argument", value, f"a budget of {number} {name} allows nothing: write 1 or more, or leave it out"
+                yield (
+                    "argument",
+                    value,
+                    f"a budget of {number} {name} allows nothing: write 1 or more, or leave it out",
+                )
             else:
                 yield from self._of_written(value, name, "a budget", Limits)
 
@@ -443,7 +502,11 @@ class Arguments:
                 yield from self._of_field(one)
             case ast.Constant(value) if value is not None and not isinstance(value, str):
                 shown = ast.unparse(part)[:_SHOWN_LETTERS]
-                yield "argument", part, f"`{shown}` is no type, nor part of a JSON schema: {_A_TYPE}"
+                yield (
+                    "argument",
+                    part,
+                    f"`{shown}` is no type, nor part of a JSON schema: {_A_TYPE}",
+                )
             case _:
                 yield from self._of_type(part)
 
@@ -498,12 +561,20 @@ class Arguments:
         if awaited is not None:
             if isinstance(awaited.value, ast.Call):
                 name = ast.unparse(awaited.value.func)
-                yield "argument", awaited, f"`{word}` takes tickets: write `task({name}, ...)`, without `await`"
+                yield (
+                    "argument",
+                    awaited,
+                    f"`{word}` takes tickets: write `task({name}, ...)`, without `await`",
+                )
             return
         match tickets:
             case ast.Call(func=ast.Name(id="task") as function):
                 if self.source.meaning(function) is None:
-                    yield "argument", tickets, f"`{word}` takes a list of tickets: write `{word}([task(...)])`"
+                    yield (
+                        "argument",
+                        tickets,
+                        f"`{word}` takes a list of tickets: write `{word}([task(...)])`",
+                    )
                 return
 
         length = self._sizes.length(tickets)
@@ -520,7 +591,9 @@ class Arguments:
                 return
 
     def _of_number(self, call: ast.Call, k: ast.expr, length: int | None) -> Found:
-        """Check how many of the tickets must end. `length` is how many there are, None if that is not known."""
+        """Check how many of the tickets must end. `length` is how many there are,
+        None if that is not known.
+        """
         number = self._sizes.number(k)
         if number is None:
             return
@@ -530,7 +603,11 @@ class Arguments:
             of = f" of {length} tickets"
             is_above = number > length
         if number < 1 or is_above:
-            yield "argument", call, f"`quorum({number}, ...)`{of} can never end: give 1 or more, and as many tickets"
+            yield (
+                "argument",
+                call,
+                f"`quorum({number}, ...)`{of} can never end: give 1 or more, and as many tickets",
+            )
 
 
 def _most_places(places: int) -> str:
@@ -572,7 +649,9 @@ def _join_arguments(call: ast.Call, word: str) -> dict[str, ast.expr]:
 
 
 def _first_awaited(tickets: ast.expr) -> ast.Await | None:
-    """Return the first value that is awaited among tickets which are written as a list, None if none is."""
+    """Return the first value that is awaited among tickets which are written as a
+    list, None if none is.
+    """
     items: list[ast.expr] = getattr(tickets, "elts", [])
     if isinstance(tickets, ast.ListComp):
         items = [tickets.elt]
@@ -593,7 +672,9 @@ def _part_at(written: ast.expr, where: Sequence[Any]) -> ast.expr:
 
 
 def _part(written: ast.expr, step: Any) -> ast.expr | None:
-    """Return what is written for a field of a dict or an item of a list, None for a part that is not written so."""
+    """Return what is written for a field of a dict or an item of a list, None for a part
+    that is not written so.
+    """
     if isinstance(written, ast.Dict):
         for key, value in zip(written.keys, written.values, strict=True):
             if isinstance(key, ast.Constant) and key.value == step:

@@ -1,4 +1,6 @@
-"""The kinds of classes that a script may define beside plain ones: dataclasses, and enums of constants."""
+"""The kinds of classes that a script may define beside plain ones: dataclasses,
+and enums of constants.
+"""
 
 import ast
 from collections.abc import Iterator

@@ -1,7 +1,9 @@
-"""The files of a script: a program, and behind it each module that it imports, with its text as it is.
+"""The files of a script: a program, and behind it each module that it imports,
+with its text as it is.
 
-A line with the path of its file stands before each module, so that one text is the whole program: it is what runs, what
-a person approves and what the store keeps. Lines are counted over the whole text; people read them by their files.
+A line with the path of its file stands before each module, so that one text is the whole program:
+it is what runs, what a person approves and what the store keeps. Lines are counted over the whole
+text; people read them by their files.
 """
 
 import re
@@ -23,7 +25,9 @@ _NAMED = re.compile(r"^# ==== main: (\S.{,80}) ====(?:\n|\Z)(?=\Z|# ==== file: )
 
 
 class ScriptFile(NamedTuple):
-    """A file of a script. The `path` of the program is "". `before` is the number of lines of the script before it."""
+    """A file of a script. The `path` of the program is "". `before` is the number of lines
+    of the script before it.
+    """
 
     path: str
     before: int
@@ -40,7 +44,9 @@ class ScriptFile(NamedTuple):
 
 
 def module_of(path: str) -> str:
-    """Return the name by which scripts import a file: `pack` of `pack/__init__.py`, `pack.dates` of `pack/dates.py`."""
+    """Return the name by which scripts import a file: `pack` of `pack/__init__.py`,
+    `pack.dates` of `pack/dates.py`.
+    """
     return path.removesuffix(f"/{_PACKAGE}").removesuffix(".py").replace("/", ".")
 
 
@@ -66,7 +72,9 @@ def files_in(script: str) -> list[ScriptFile]:
 
 
 def modules_in(script: str) -> tuple[tuple[int, str], ...]:
-    """Return the modules of a script: the number of the line before the first one of each, and its path."""
+    """Return the modules of a script: the number of the line before the first one
+    of each, and its path.
+    """
     return _MODULES.get_or_make(script, lambda: _modules_in(script))  # each call of a program asks
 
 
@@ -99,7 +107,9 @@ def without_name(script: str) -> str:
 
 
 def shown_text(script: str) -> str:
-    """Return a script as people are shown it: without the name of its file, with each line in its place."""
+    """Return a script as people are shown it: without the name of its file, with
+    each line in its place.
+    """
     return _NAMED.sub(lambda name: "" if name.end() == len(script) else "\n", script)
 
 
@@ -117,12 +127,16 @@ def own_name(script: str) -> str:
 
 
 def place_in(script: str, line: int) -> int | str:
-    """Return a line of a script as people know it: `12` of the program, `"helpers.py:3"` of a module."""
+    """Return a line of a script as people know it: `12` of the program,
+    `"helpers.py:3"` of a module.
+    """
     return place_among(modules_in(script), line)
 
 
 def place_among(modules: Sequence[tuple[int, str]], line: int) -> int | str:
-    """Return a line as people know it in a script that has these modules, as `modules_in` gives them."""
+    """Return a line as people know it in a script that has these modules, as
+    `modules_in` gives them.
+    """
     number = bisect_left(modules, (line, ""))
     if not number:
         return line
@@ -131,7 +145,9 @@ def place_among(modules: Sequence[tuple[int, str]], line: int) -> int | str:
 
 
 def in_call_site(place: str) -> str:
-    """Return a place in a module as call sites have it, where `/` stands between tasks: `pack.dates.py:3`."""
+    """Return a place in a module as call sites have it, where `/` stands between
+    tasks: `pack.dates.py:3`.
+    """
     return place.replace("/", ".")
 
 
@@ -143,7 +159,9 @@ def line_text(place: int | str) -> str:
 
 
 def line_in_file(script: str, line: int) -> str:
-    """Return a line of a script as people read it, with its file if that is known: `research.py:12`."""
+    """Return a line of a script as people read it, with its file if that is
+    known: `research.py:12`.
+    """
     place = place_in(script, line)
     file = file_of(script)
     if file and isinstance(place, int):

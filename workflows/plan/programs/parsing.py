@@ -1,4 +1,6 @@
-"""Parses scripts, within a budget of bytes, parts and levels, and leaves out what the run does anyway."""
+"""Parses scripts, within a budget of bytes, parts and levels, and leaves out
+what the run does anyway.
+"""
 
 import ast
 from collections.abc import Callable, Iterator
@@ -19,7 +21,9 @@ from sennit.workflows.plan.programs.vocabulary import MODULES, UNUSABLE, WORDS
 
 Tree = TypeVar("Tree", ast.Module, ast.Expression)
 Trees = dict[str, ast.Module]
-"""The trees of a script by the names of its modules: "" is the program. Lines are those of the whole script."""
+"""The trees of a script by the names of its modules: "" is the program. Lines are
+those of the whole script.
+"""
 _NUMBER_BITS = 14_000
 """Python writes no longer numbers as text."""
 _NODE_BYTES = 400
@@ -41,10 +45,11 @@ def parsed(script: str) -> ast.Module:
 
 
 def trees_in(script: str) -> Trees:
-    """Return the trees of a script, which nobody changes: a check asks for the same ones several times.
+    """Return the trees of a script, which nobody changes: a check asks for the
+    same ones several times.
 
-    Raises SyntaxError, also for a script that is over the budget: its bytes are counted first, and nothing walks its
-    trees before their nodes and their depth are.
+    Raises SyntaxError, also for a script that is over the budget: its bytes are counted first, and
+    nothing walks its trees before their nodes and their depth are.
     """
     return _TREES.get_or_make(script, lambda: new_trees(script))
 
@@ -82,8 +87,8 @@ _TREES = BoundedCache[str, Trees](MAX_KEPT_TREES_BYTES, _size_of)
 
 
 def done_by_the_run(tree: ast.Module) -> list[ast.stmt]:
-    """Return the statements at the top of a script that say what the run does anyway: imports of words and tools, and a
-    call of `main`, as scripts have it that are run by themselves.
+    """Return the statements at the top of a script that say what the run does anyway: imports of
+    words and tools, and a call of `main`, as scripts have it that are run by themselves.
     """
     found: list[ast.stmt] = []
     for statement in tree.body:
@@ -93,8 +98,8 @@ def done_by_the_run(tree: ast.Module) -> list[ast.stmt]:
 
 
 def _without_effect(tree: ast.Module) -> list[ast.stmt]:
-    """Return what a script has at its top beside its work: what the run does anyway, and imports of Python's modules
-    that nothing else needs.
+    """Return what a script has at its top beside its work: what the run does anyway, and imports of
+    Python's modules that nothing else needs.
     """
     without_effect = done_by_the_run(tree)
     done_ids = set(map(id, without_effect))
@@ -133,7 +138,9 @@ def _bound(statement: _Import) -> list[str]:
 
 
 def _is_known(statement: _Import) -> bool:
-    """Whether all that an import names is for the check: a module that scripts have, or none of Python's."""
+    """Whether all that an import names is for the check: a module that scripts
+    have, or none of Python's.
+    """
     if isinstance(statement, ast.ImportFrom):
         modules = [statement.module or ""]
     else:
@@ -165,13 +172,20 @@ def _imports_words(statement: ast.stmt) -> bool:
 
 
 def _calls_main(statement: ast.stmt) -> bool:
-    """Whether a statement runs `main`, or asks whether the script is run by itself and does something then."""
+    """Whether a statement runs `main`, or asks whether the script is run by itself
+    and does something then.
+    """
     match statement:
         case ast.If(
-            test=ast.Compare(left=ast.Name(id="__name__"), ops=[ast.Eq()], comparators=[ast.Constant("__main__")])
+            test=ast.Compare(
+                left=ast.Name(id="__name__"), ops=[ast.Eq()], comparators=[ast.Constant("__main__")]
+            )
         ):
             return not statement.orelse
-        case ast.Expr(value=ast.Call(func=ast.Name(id="print"), args=[value])) | ast.Expr(value=value):
+        case (
+            ast.Expr(value=ast.Call(func=ast.Name(id="print"), args=[value]))
+            | ast.Expr(value=value)
+        ):
             return _is_run_of_main(value)
     return False
 
@@ -192,8 +206,8 @@ def _is_run_of_main(value: ast.expr) -> bool:
 
 
 def own_text(script: str) -> str:
-    """Return a script without what the run does anyway, each other line in its place. A file that does not parse stays
-    as it is.
+    """Return a script without what the run does anyway, each other line in its place. A file that
+    does not parse stays as it is.
     """
     lines = script.encode().split(b"\n")
     for file in files_in(script):
@@ -219,7 +233,9 @@ def _blank(lines: list[bytes], statement: ast.stmt, before: int) -> None:
 
 
 def expression(text: str) -> ast.expr:
-    """Return the tree of an expression. Raises SyntaxError, also for one that is over the budget."""
+    """Return the tree of an expression. Raises SyntaxError, also for one
+    that is over the budget.
+    """
     if len(text) > MAX_EXPRESSION_CHARACTERS:
         raise TooLarge(f"it has more than {MAX_EXPRESSION_CHARACTERS:,} characters")
     tree = _parsed_within_budget(text, lambda text: ast.parse(text, mode="eval"))
@@ -243,8 +259,8 @@ def _leave_out(tree: ast.Module) -> None:
 
 
 def _count(tree: ast.AST, most: int) -> int:
-    """Return how many nodes a tree has. Raises TooLarge for more than `most` or too many levels, and for a number too
-    long to be written.
+    """Return how many nodes a tree has. Raises TooLarge for more than `most` or too many levels,
+    and for a number too long to be written.
     """
     level: list[tuple[ast.AST, int]] = [(tree, 1)]
     count = depth = 0
@@ -255,9 +271,15 @@ def _count(tree: ast.AST, most: int) -> int:
             count += 1
             line = getattr(node, "lineno", above)
             if count > most:
-                raise TooLarge(f"it has more than {MAX_TREE_NODES:,} parts: give a part of it to tools", line)
+                raise TooLarge(
+                    f"it has more than {MAX_TREE_NODES:,} parts: give a part of it to tools", line
+                )
             if depth > MAX_TREE_LEVELS:
-                raise TooLarge(f"it is nested more than {MAX_TREE_LEVELS} levels deep: write it in several steps", line)
+                raise TooLarge(
+                    f"it is nested more than {MAX_TREE_LEVELS} levels deep: write it in several "
+                    "steps",
+                    line,
+                )
             if isinstance(node, ast.Constant) and _is_long_number(node.value):
                 raise TooLarge("the number is too long: compute it", line)
             for child in ast.iter_child_nodes(node):

@@ -29,7 +29,9 @@ _TYPES = {
 _AROUND_TYPES = ("typing", "Optional", "Union")
 """What an annotation names around its types."""
 
-_NO_INSTEAD = "a program has no `instead`; catch the error in its script, and call there what is to run"
+_NO_INSTEAD = (
+    "a program has no `instead`; catch the error in its script, and call there what is to run"
+)
 
 
 def program_plan(script: str, values: Mapping[str, Any] | None = None) -> Plain:
@@ -58,15 +60,17 @@ def _input_type(annotation: str) -> str:
 
 
 def script_problems(script: str, tools: Mapping[str, Any] | None) -> list[Problem]:
-    """Return what is wrong with a script; without `tools`, every name that it calls may be a tool."""
+    """Return what is wrong with a script; without `tools`, every name that
+    it calls may be a tool.
+    """
     if tools is None:
         tools = dict.fromkeys(tools_called(script))
     return problems_in(script, tools)
 
 
 def program_problems(plan: Plan, tools: Mapping[str, Any] | None) -> Iterator[Problem]:
-    """Yield what is wrong with the scripts of a plan, each problem with its line in the script, and with the arguments
-    that they are given.
+    """Yield what is wrong with the scripts of a plan, each problem with its line in the script, and
+    with the arguments that they are given.
     """
     for place, program in programs_of(plan):
         problems = [*policy_problems(program), *wrong_in(program.script, program.arguments, tools)]
@@ -75,15 +79,17 @@ def program_problems(plan: Plan, tools: Mapping[str, Any] | None) -> Iterator[Pr
 
 
 def programs_of(plan: Plan) -> Iterator[tuple[Where, Program]]:
-    """Yield the programs of a plan that have a script, with their places, those in the `do` of maps too."""
+    """Yield the programs of a plan that have a script, with their places, those
+    in the `do` of maps too.
+    """
     for index, node in enumerate(plan.nodes):
         for where, program in programs_in(node):
             yield ("nodes", index, *where), program
 
 
 def problem_at(place: Where, problem: Problem, script: str) -> Problem:
-    """Return a problem of a program as one of the plan in which it has that place: by the file and line of its script,
-    if that names its file.
+    """Return a problem of a program as one of the plan in which it has that place: by the file and
+    line of its script, if that names its file.
     """
     problem = in_file(problem, script)
     if problem.where[:1] == ("line",):
@@ -114,8 +120,12 @@ def policy_problems(node: Program) -> Iterator[Problem]:
         yield Problem("on_error", ("on_error",), _NO_INSTEAD)
 
 
-def wrong_in(script: str, arguments: Collection[str], tools: Mapping[str, Any] | None) -> Iterator[Problem]:
-    """Yield what is wrong with the script of a program, and with the arguments of these names that it is given."""
+def wrong_in(
+    script: str, arguments: Collection[str], tools: Mapping[str, Any] | None
+) -> Iterator[Problem]:
+    """Yield what is wrong with the script of a program, and with the arguments of these
+    names that it is given.
+    """
     found = script_problems(script, tools)
     for problem in found:
         yield _behind(("script",), problem)
@@ -142,7 +152,9 @@ def _wrong_arguments(script: str, arguments: Collection[str]) -> Iterator[tuple[
 
 
 def tools_called(script: str) -> Iterator[str]:
-    """Yield the names that a script calls, or gives to others, and defines nowhere; and those in lists of `tools`."""
+    """Yield the names that a script calls, or gives to others, and defines nowhere; and
+    those in lists of `tools`.
+    """
     try:
         source = source_of(script)
     except SyntaxError:

@@ -38,8 +38,9 @@ class UnreadableProgram(ValueError):
 
 
 def script_in(reply: str) -> str:
-    """Return the script that a reply holds: bare, in code fences or tags, or as the code of a JSON object. Several that
-    together define each name once are one. Whether it is Python is for the check.
+    """Return the script that a reply holds: bare, in code fences or tags, or as the code
+    of a JSON object. Several that together define each name once are one. Whether it is
+    Python is for the check.
 
     Raises UnreadableProgram.
     """
@@ -49,7 +50,9 @@ def script_in(reply: str) -> str:
         scripts = _scripts_in(text)
     whole = _joined([_straight(script) for script in scripts])
     if not _FUNCTION.search(whole):
-        raise UnreadableProgram("the reply holds no script; write one with `async def main(goal: str)`")
+        raise UnreadableProgram(
+            "the reply holds no script; write one with `async def main(goal: str)`"
+        )
     return whole.strip() + "\n"
 
 
@@ -59,14 +62,17 @@ def _is_main(text: str) -> bool:
 
 
 def _scripts_in(text: str) -> list[str]:
-    """Return the scripts that a text has in fences and tags, and what stands around them if that is one. Raises
-    UnreadableProgram.
+    """Return the scripts that a text has in fences and tags, and what stands around them if that is
+    one. Raises UnreadableProgram.
     """
     fenced, rest, is_open = fenced_in(text, _TAGS, lambda inside: bool(_tree(inside).body))
     if is_open:
-        raise UnreadableProgram("the code fence is never closed; write the whole script again, and close it")
+        raise UnreadableProgram(
+            "the code fence is never closed; write the whole script again, and close it"
+        )
 
-    # A fence without a function is an example, or the output of one. A fence may hold others, as in a quoted reply.
+    # A fence without a function is an example, or the output of one. A fence may hold
+    # others, as in a quoted reply.
     scripts = list[str]()
     for inside in fenced:
         code = _in_json(inside)
@@ -90,8 +96,8 @@ def _is_wrapped(text: str) -> bool:
 
 
 def _in_json(text: str) -> str:
-    """Return the code of a JSON object that has code under one of its usual names, also as what a call is given; any
-    other text as it is.
+    """Return the code of a JSON object that has code under one of its usual names, also as what a
+    call is given; any other text as it is.
     """
     if not text.lstrip().startswith("{"):
         return text
@@ -100,7 +106,8 @@ def _in_json(text: str) -> str:
     except (ValueError, RecursionError):
         return text
 
-    # The text begins with a brace, so that it is an object. A call has its code among its arguments.
+    # The text begins with a brace, so that it is an object. A call has its
+    # code among its arguments.
     for name in _CALLS:
         arguments = holder.get(name)
         if isinstance(arguments, dict) and _has_main(arguments):
@@ -160,9 +167,10 @@ def _defined(script: str) -> Iterator[str]:
 def fenced_in(
     text: str, tags: Collection[str] = (), is_whole: Callable[[str], bool] = lambda _: True
 ) -> tuple[list[str], str, bool]:
-    """Return what stands in code fences, or between rows of one of the `tags`, each text once; what stands around them,
-    and whether one is never closed. A fence ends where what is in it is whole, or else at the first row that may end
-    it. One that opens behind everything else closes what has no other.
+    """Return what stands in code fences, or between rows of one of the `tags`, each text once;
+    what stands around them, and whether one is never closed. A fence ends where what is in it
+    is whole, or else at the first row that may end it. One that opens behind everything else
+    closes what has no other.
     """
     fenced: dict[str, None] = {}
     rest: list[str] = []
@@ -176,7 +184,8 @@ def fenced_in(
             continue
         last = _end_of(rows, number + 1, opening, is_whole)
         if last is None:
-            # An opening in the last row may be the end of nothing: the fence that it closes was cut off.
+            # An opening in the last row may be the end of nothing: the fence that
+            # it closes was cut off.
             is_last = number == len(rows) - 1
             is_stray_end = is_last and rows[number].strip(" \t") == opening.end
             return list(fenced), "".join(rest), not is_stray_end
@@ -207,7 +216,9 @@ def _opening(row: str, tags: Collection[str]) -> _Opening | None:
     return None
 
 
-def _end_of(rows: list[str], start: int, opening: _Opening, is_whole: Callable[[str], bool]) -> int | None:
+def _end_of(
+    rows: list[str], start: int, opening: _Opening, is_whole: Callable[[str], bool]
+) -> int | None:
     """Return the row that ends what begins at a row, None if none does."""
     ends: list[int] = []
     for number in range(start, len(rows)):
@@ -249,7 +260,9 @@ def program_plan_of(script: str, goal: str = "$goal") -> dict[str, Any]:
 
 
 def planned_problems(script: str, models: Collection[str]) -> Iterator[str]:
-    """Yield what a planner may not write though people may: inputs of `main`, and models that serve no role."""
+    """Yield what a planner may not write though people may: inputs of `main`, and
+    models that serve no role.
+    """
     for name, parameter in parameters_of(script).items():
         if parameter.required and name != "goal":
             yield f"`main` is given `goal` alone, not {format_name(name)}"
@@ -258,7 +271,10 @@ def planned_problems(script: str, models: Collection[str]) -> Iterator[str]:
         if isinstance(node, ast.AsyncFunctionDef) and node.name == "main":
             main = node
     if main is not None and not _returns_value(main):
-        yield f"line {line_of(main)}: `main` returns nothing; end it with `return` and the answer to the goal"
+        yield (
+            f"line {line_of(main)}: `main` returns nothing; end it with `return` and the answer "
+            "to the goal"
+        )
     yield from foreign_models(script, models)
 
 
@@ -273,7 +289,9 @@ def foreign_models(script: str, models: Collection[str]) -> Iterator[str]:
         for keyword in keywords:
             if _may_name_model(keyword, models):
                 known = format_names(sorted(models))
-                yield f"line {line_of(node)}: `llm` may ask {known} alone; leave `model` and `**` out"
+                yield (
+                    f"line {line_of(node)}: `llm` may ask {known} alone; leave `model` and `**` out"
+                )
 
 
 def _may_name_model(keyword: ast.keyword, models: Collection[str]) -> bool:
@@ -282,7 +300,8 @@ def _may_name_model(keyword: ast.keyword, models: Collection[str]) -> bool:
         return True
     if keyword.arg != "model":
         return False
-    # A model that the script works out counts as one without a name. With None the model of the role answers.
+    # A model that the script works out counts as one without a name. With None the
+    # model of the role answers.
     model: Any = ""
     if isinstance(keyword.value, ast.Constant):
         model = keyword.value.value

@@ -1,4 +1,6 @@
-"""The fields of a script's values, where the script says them: by the schema of a call, or of a tool's result."""
+"""The fields of a script's values, where the script says them: by the schema of a call,
+or of a tool's result.
+"""
 
 import ast
 from collections.abc import Collection, Iterator, Mapping
@@ -8,19 +10,31 @@ from sennit.workflows.plan.language.json_schema import definitions, resolve
 from sennit.workflows.plan.language.text import format_name, nearest_or_known
 from sennit.workflows.plan.programs.classes import is_dataclass
 from sennit.workflows.plan.programs.source import Function, Source, within
-from sennit.workflows.plan.programs.written_schemas import has_constant_keys, is_json_schema, written_value
+from sennit.workflows.plan.programs.written_schemas import (
+    has_constant_keys,
+    is_json_schema,
+    written_value,
+)
 
 Shape = Mapping[str, Any]
-"""A JSON schema, as far as fields go. That of an instance has two more keys: `class` and `methods`."""
+"""A JSON schema, as far as fields go. That of an instance has two more keys:
+`class` and `methods`.
+"""
 _LEVELS = 40
 """So many expressions are followed, from a value to where it comes from."""
 _SHOWN_LETTERS = 40
 """A sentence shows so much of a long expression."""
 _ENDS: Shape = {
     "type": "array",
-    "items": {"properties": {"status": {}, "value": {}, "error": {}}, "additionalProperties": False},
+    "items": {
+        "properties": {"status": {}, "value": {}, "error": {}},
+        "additionalProperties": False,
+    },
 }
-_LEFT: Shape = {"properties": {"tokens": {}, "calls": {}, "cost_usd": {}}, "additionalProperties": False}
+_LEFT: Shape = {
+    "properties": {"tokens": {}, "calls": {}, "cost_usd": {}},
+    "additionalProperties": False,
+}
 _LOAD: Shape = {"properties": {"running": {}, "backlog": {}}, "additionalProperties": False}
 _OF_WORDS = {"settled": _ENDS, "budget_left": _LEFT, "load": _LOAD}
 """The shapes of what words give, whatever their arguments are."""
@@ -69,9 +83,11 @@ class Shapes:
             hint = nearest_or_known(name, list(fields))
             yield is_certain, f"`{shown}` has no {format_name(name)}{hint}"
 
-    def _attribute_of_dict(self, node: ast.Attribute, shape: Shape, shown: str) -> Iterator[tuple[bool, str]]:
-        """Yield the sentence for `value.field` where the value is a dict. It has the field, or was an instance that had
-        the method.
+    def _attribute_of_dict(
+        self, node: ast.Attribute, shape: Shape, shown: str
+    ) -> Iterator[tuple[bool, str]]:
+        """Yield the sentence for `value.field` where the value is a dict. It has the field, or was
+        an instance that had the method.
         """
         around = self.source.parents[node]
         is_called = isinstance(around, ast.Call) and around.func is node
@@ -80,7 +96,10 @@ class Shapes:
         if node.attr in shape["properties"] and not is_method_of_dict:
             yield True, f"`{shown}` is a dict: write `{shown}[{node.attr!r}]`"
         elif node.attr in shape.get("methods", ()):
-            yield True, f"`{shown}` is a dict, without methods: tickets and tasks have instances as dicts"
+            yield (
+                True,
+                f"`{shown}` is a dict, without methods: tickets and tasks have instances as dicts",
+            )
 
     # The shapes of expressions.
 
@@ -113,7 +132,9 @@ class Shapes:
         return None
 
     def _named(self, name: ast.Name, level: int) -> Shape | None:
-        """Return the schema of what a name stands for, if it is bound once and its value is not changed."""
+        """Return the schema of what a name stands for, if it is bound once and
+        its value is not changed.
+        """
         bound = self.source.meaning(name)
         if bound is None or bound in self.source.again:
             return None
@@ -129,7 +150,9 @@ class Shapes:
         return None
 
     def _parameter(self, parameter: ast.arg, function: ast.AST) -> Shape | None:
-        """Return the schema of an argument that `main` or a task gets as an instance: a dict when it arrives."""
+        """Return the schema of an argument that `main` or a task gets as an instance:
+        a dict when it arrives.
+        """
         if parameter.annotation is None or not self.source.is_session(function):
             return None
         shape = self._typed(parameter.annotation)
@@ -153,15 +176,19 @@ class Shapes:
     # The shapes of what calls give.
 
     def _returned(self, function: ast.AST | None, kind: type[Function], level: int) -> Shape | None:
-        """Return the schema of what a function of the script returns, if it does so in one place or nowhere, or else if
-        it says so.
+        """Return the schema of what a function of the script returns, if it does so in one place or
+        nowhere, or else if it says so.
         """
         if isinstance(function, ast.ClassDef):
             is_plain_call = kind is ast.FunctionDef
             if is_plain_call and is_dataclass(function):
                 return _of_class(function)
             return None
-        if not isinstance(function, kind) or function in self.source.again or function.decorator_list:
+        if (
+            not isinstance(function, kind)
+            or function in self.source.again
+            or function.decorator_list
+        ):
             return None
 
         return self._of_function(function, level)
@@ -220,7 +247,9 @@ class Shapes:
         return self._of_tool(name)
 
     def _one_of(self, tickets: ast.expr, level: int) -> Shape | None:
-        """Return the schema of what each ticket of a list gives, if one call in the script starts all of them."""
+        """Return the schema of what each ticket of a list gives, if one call in the
+        script starts all of them.
+        """
         written = self.source.assigned(tickets)
         if isinstance(written, ast.ListComp):
             return self._ticket(written.elt, level)
@@ -232,7 +261,8 @@ class Shapes:
     def _answered(self, word: str, call: ast.Call) -> Shape | None:
         """Return the schema of the answer of a model or a person."""
         for keyword in call.keywords:
-            # A keyword without a name is `**settings`, which may hold the schema: its type is not known.
+            # A keyword without a name is `**settings`, which may hold the schema:
+            # its type is not known.
             if keyword.arg is None or keyword.arg == "schema":
                 return self._typed(keyword.value)
         return _TEXT if word == "llm" else None
@@ -275,7 +305,9 @@ class Shapes:
         return None
 
     def _of_dict(self, written: ast.Dict) -> Shape | None:
-        """Return the schema that a dict stands for: it is a JSON schema, or each of its fields has a type."""
+        """Return the schema that a dict stands for: it is a JSON schema, or each of
+        its fields has a type.
+        """
         if is_json_schema(written_value(written)):
             try:
                 schema: Shape = ast.literal_eval(written)
@@ -290,7 +322,9 @@ class Shapes:
 
 
 def _field_read(node: ast.Subscript | ast.Attribute) -> str | None:
-    """Return the name of the field that a script reads, None where it writes one or the name is not known."""
+    """Return the name of the field that a script reads, None where it writes one or
+    the name is not known.
+    """
     if not isinstance(node.ctx, ast.Load):
         return None
     if isinstance(node, ast.Attribute):
@@ -322,7 +356,9 @@ def _part(shape: Shape | None, key: Any) -> Shape | None:
 
 
 def _as_dict(shape: Shape | None) -> Shape | None:
-    """Return the schema of what is left of a value outside of its session: an instance of a class is a dict."""
+    """Return the schema of what is left of a value outside of its session: an
+    instance of a class is a dict.
+    """
     if shape is None:
         return None
     if shape.get("class"):
@@ -340,7 +376,8 @@ def _of_class(written: ast.ClassDef) -> Shape | None:
         if not isinstance(base, ast.Name) or base.id != "TypedDict":
             return None
 
-    # A name with a type is a field. Methods, inner classes and plain assignments are no fields, but may be read.
+    # A name with a type is a field. Methods, inner classes and plain assignments are no
+    # fields, but may be read.
     fields: dict[str, Any] = {}
     methods: list[str] = []
     constants: list[str] = []

@@ -19,8 +19,8 @@ _ARITHMETIC: dict[type[ast.operator], Callable[[int, int], int]] = {
 
 
 class Sizes:
-    """Reads numbers and lengths. `inputs` are the values of the parameters of `main`; `assumed` are the names of those
-    whose numbers it has read.
+    """Reads numbers and lengths. `inputs` are the values of the parameters of `main`; `assumed` are
+    the names of those whose numbers it has read.
     """
 
     def __init__(self, source: Source, inputs: Mapping[ast.AST, Any] | None = None) -> None:
@@ -29,7 +29,9 @@ class Sizes:
         self.assumed: set[str] = set()
 
     def number(self, node: ast.AST) -> int | None:
-        """Return the whole number that an expression always is, None if the script does not say it."""
+        """Return the whole number that an expression always is, None if the
+        script does not say it.
+        """
         number = self._number(node)
         if number is None or abs(number) >= MOST:
             return None
@@ -50,7 +52,9 @@ class Sizes:
                 if left_number is None or right_number is None:
                     return None
                 return _ARITHMETIC[type(op)](left_number, right_number)
-            case ast.Call(func=ast.Name(id="len") as word, args=[items]) if self._source.meaning(word) is None:
+            case ast.Call(func=ast.Name(id="len") as word, args=[items]) if (
+                self._source.meaning(word) is None
+            ):
                 return self.length(items)
             case ast.Name():
                 return self._number_of_name(node)
@@ -59,7 +63,8 @@ class Sizes:
     def _number_of_name(self, name: ast.Name) -> int | None:
         value = self._value(name)
         if type(value) is int:
-            # Only an input is a number here. Who uses the number must know that it rests on that input.
+            # Only an input is a number here. Who uses the number must know that
+            # it rests on that input.
             self.assumed.add(name.id)
             return value
         if isinstance(value, ast.expr):
@@ -132,7 +137,9 @@ class Sizes:
         return math.prod(known)
 
     def _value(self, name: ast.Name) -> Any:
-        """Return the value of an input, or the expression that a name always stands for; None for any other."""
+        """Return the value of an input, or the expression that a name always stands
+        for; None for any other.
+        """
         meaning = self._source.meaning(name)
         if meaning is None or meaning in self._source.again:
             return None
@@ -167,7 +174,9 @@ class Sizes:
 
 
 def _number_of_different(items: Sequence[ast.expr | None]) -> int | None:
-    """Return how many items of a set or keys of a dict differ, None if one of them is no constant."""
+    """Return how many items of a set or keys of a dict differ, None if one
+    of them is no constant.
+    """
     constants: set[Any] = set()
     for item in items:
         if not isinstance(item, ast.Constant):

@@ -1,5 +1,5 @@
-"""A script as trees in which each node knows what is around it, and each name what it stands for, in its file or in
-another one.
+"""A script as trees in which each node knows what is around it, and each name what it stands for,
+in its file or in another one.
 """
 
 import ast
@@ -20,8 +20,9 @@ _IMPORTS = 50
 
 
 def source_of(script: str) -> "Source":
-    """Return a script with its modules. What a program names of a module, as in `helpers.look`, is one name there, and
-    `run_program("topic", ...)` is `task(topic.main, ...)`. Raises SyntaxError as `trees_in` does.
+    """Return a script with its modules. What a program names of a module, as in `helpers.look`,
+    is one name there, and `run_program("topic", ...)` is `task(topic.main, ...)`. Raises
+    SyntaxError as `trees_in` does.
     """
     trees = trees_in(script)
     own = own_name(script)
@@ -35,7 +36,9 @@ def source_of(script: str) -> "Source":
 
 @dataclass(slots=True)
 class Source:
-    """A script that parses: its trees by module, which of these are packages, and the name by which it runs itself."""
+    """A script that parses: its trees by module, which of these are packages, and the name
+    by which it runs itself.
+    """
 
     trees: Trees
     packages: frozenset[str] = frozenset()
@@ -68,7 +71,11 @@ class Source:
 
         # Trees from the outside in: the list of nodes grows while the loop goes through it.
         for node in self.nodes:
-            children = [child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.expr_context)]
+            children = [
+                child
+                for child in ast.iter_child_nodes(node)
+                if not isinstance(child, ast.expr_context)
+            ]
             self.nodes.extend(children)
             self.parents.update(dict.fromkeys(children, node))
             scope = node
@@ -101,7 +108,8 @@ class Source:
         if is_bound_again:
             self.again.add(first)
 
-        # A name is one of comprehensions until anything else in its scope binds it, and never after that.
+        # A name is one of comprehensions until anything else in its scope binds
+        # it, and never after that.
         key = (scope, name)
         loop = self._comprehension(node)
         was_bound_elsewhere = is_bound_again and key not in self._looping
@@ -172,7 +180,9 @@ class Source:
         return next(scope for scope in self.scopes(node) if not isinstance(scope, ast.ClassDef))
 
     def scope_of(self, name: ast.Name) -> ast.AST | None:
-        """Return the innermost scope that binds the name, None if none does. A method sees no names of its class."""
+        """Return the innermost scope that binds the name, None if none does. A method sees
+        no names of its class.
+        """
         innermost = self._scope.get(name)
         for scope in self.scopes(name):
             if name.id not in self.bound.get(scope, ()):
@@ -200,8 +210,8 @@ class Source:
         return None
 
     def meaning(self, name: ast.Name) -> ast.AST | None:
-        """Return where the name is bound, in the innermost scope that does; None if no scope does. What is imported of
-        a module of the script is bound there.
+        """Return where the name is bound, in the innermost scope that does; None if no scope does.
+        What is imported of a module of the script is bound there.
         """
         module, _, of_module = name.id.rpartition(".")
         if module:
@@ -240,8 +250,8 @@ class Source:
         return any(module.startswith(f"{name}.") for module in self.trees)
 
     def defined(self, module: str, name: str, imports: int = _IMPORTS) -> ast.AST | None:
-        """Return where a module of the script binds a name at its top, or where that is bound which it imports; None if
-        it does not.
+        """Return where a module of the script binds a name at its top, or where that is bound which
+        it imports; None if it does not.
         """
         if module == self.own and module not in self.trees:
             module = ""
@@ -281,7 +291,9 @@ class Source:
         return False
 
     def imported_module(self, node: ast.ImportFrom) -> str:
-        """Return the whole name of the module that a statement imports from, "" if there is no package around it."""
+        """Return the whole name of the module that a statement imports from, "" if there
+        is no package around it.
+        """
         if not node.level:
             return node.module or ""
         module = self.module_of(node)
@@ -310,9 +322,11 @@ class Source:
             return ""
         return self._module_of(self.bound[scope][value.id])
 
-    def _module_in(self, package: str, name: str, importing: ast.AST | None = None, imports: int = _IMPORTS) -> str:
-        """Return the module of the script that a module has under a name, "" for anything else: one that it imports, or
-        one in the package that it is, which its own import may bind.
+    def _module_in(
+        self, package: str, name: str, importing: ast.AST | None = None, imports: int = _IMPORTS
+    ) -> str:
+        """Return the module of the script that a module has under a name, "" for anything else: one
+        that it imports, or one in the package that it is, which its own import may bind.
         """
         bound = self.defined(package, name)
         if bound is not None and bound is not importing:
@@ -338,7 +352,9 @@ class Source:
         return module
 
     def _followed(self, bound: ast.AST, imports: int = _IMPORTS) -> ast.AST | None:
-        """Return where that is bound which a name is imported as, None for what is not of a module of the script."""
+        """Return where that is bound which a name is imported as, None for what is not of
+        a module of the script.
+        """
         if not isinstance(bound, ast.alias):
             return None
         around = self.parents.get(bound)
@@ -362,7 +378,9 @@ class Source:
         return self.defined(module, name.id)
 
     def assigned(self, value: ast.expr) -> ast.expr:
-        """Return what a name is given where it is given something once, any other expression as it is."""
+        """Return what a name is given where it is given something once, any
+        other expression as it is.
+        """
         if not isinstance(value, ast.Name):
             return value
         meaning = self.meaning(value)
@@ -374,7 +392,9 @@ class Source:
         return value
 
     def imported(self, value: ast.AST) -> str:
-        """Return what an expression is that a script imports, as `asyncio.gather`, "" for any other."""
+        """Return what an expression is that a script imports, as
+        `asyncio.gather`, "" for any other.
+        """
         if isinstance(value, ast.Attribute):
             module = self.imported(value.value)
             if not module:
@@ -396,7 +416,9 @@ class Source:
 
 
 def module_bound(alias: ast.alias) -> str:
-    """Return the module that an `import` binds: of `import xml.etree` the outer one, with `as e` the inner one."""
+    """Return the module that an `import` binds: of `import xml.etree` the outer one,
+    with `as e` the inner one.
+    """
     if alias.asname:
         return alias.name
     return alias.name.partition(".")[0]
@@ -438,7 +460,9 @@ def _name_attribute(source: Source, node: ast.Attribute) -> None:
 def _name_program(source: Source, call: ast.Call) -> None:
     """Write `task` for `run_program` in a call that runs a program of the script."""
     match call:
-        case ast.Call(func=ast.Name(id=word) as function, args=[ast.Constant(value=str(program)) as name, *_]):
+        case ast.Call(
+            func=ast.Name(id=word) as function, args=[ast.Constant(value=str(program)) as name, *_]
+        ):
             is_itself = program != "" and program == source.own
             is_known = is_itself or program in source.trees
             if word == RUN_PROGRAM and is_known and source.meaning(function) is None:
@@ -461,12 +485,21 @@ def _names_bound(node: ast.AST) -> Iterator[str]:
     match node:
         case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
             yield name
-        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name) | ast.arg(arg=name):
+        case (
+            ast.FunctionDef(name=name)
+            | ast.AsyncFunctionDef(name=name)
+            | ast.ClassDef(name=name)
+            | ast.arg(arg=name)
+        ):
             yield name
         case ast.alias(name=name, asname=alias):
             root = name.partition(".")[0]
             yield alias or root
-        case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+        case (
+            ast.ExceptHandler(name=str(name))
+            | ast.MatchAs(name=str(name))
+            | ast.MatchStar(name=str(name))
+        ):
             yield name
         case ast.MatchMapping(rest=str(name)):
             yield name

@@ -1,4 +1,6 @@
-"""The types of what a script may call, as a `.pyi` text: for the check of its types, and for editors."""
+"""The types of what a script may call, as a `.pyi` text: for the check of its
+types, and for editors.
+"""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from keyword import iskeyword
@@ -29,7 +31,10 @@ _LLM_PARAMETERS = (
     "model: str | None = None",
     "tools: list[str] = []",
     "max_turns: int = 8",
-    'turn: Literal["all", "first"] | dict[Literal["quorum"], int] | dict[Literal["after"], str] | None = None',
+    (
+        'turn: Literal["all", "first"] | dict[Literal["quorum"], int] | dict[Literal["after"], str] | '  # noqa: E501
+        "None = None"
+    ),
     "messages: list[dict[str, str]] = []",
     'instructions: str = ""',
     "media: Any = []",
@@ -129,7 +134,7 @@ async def load(role: Literal["worker", "critic", "judge"] = "worker") -> dict[st
     """Return how many calls of a role's model are `running` in this run, and the `backlog` of its queue."""
 async def width(*, per_agent_calls: int = 1, per_agent_tokens: int | None = None) -> int:
     """Return how many agents of so many model calls and tokens may run at once: by slots, budget and rate."""
-'''
+'''  # noqa: E501
 
 
 def stubs_of(catalogue: Iterable[Mapping[str, Any]]) -> str:
@@ -139,12 +144,16 @@ def stubs_of(catalogue: Iterable[Mapping[str, Any]]) -> str:
 
 
 def tool_stub(
-    entry: Mapping[str, Any], characters: int = 300, levels: int = _LEVELS, *, has_limits: bool = False
+    entry: Mapping[str, Any],
+    characters: int = 300,
+    levels: int = _LEVELS,
+    *,
+    has_limits: bool = False,
 ) -> str:
     """Return the stub of a tool, "" for one that Python cannot name.
 
-    `characters` bound its description, `levels` its types; without levels it takes any arguments. `has_limits` adds
-    what any call takes.
+    `characters` bound its description, `levels` its types; without levels it takes any arguments.
+    `has_limits` adds what any call takes.
     """
     name = entry["name"]
     if not _is_name(name):
@@ -175,12 +184,15 @@ def _returned(entry: Mapping[str, Any], levels: int) -> str:
 
 
 def _parameters(schema: Schema, levels: int, limits: Mapping[str, str]) -> Iterator[str]:
-    """Yield parameters in the order of the schema, and those of `limits` that the schema has not itself."""
+    """Yield parameters in the order of the schema, and those of `limits` that the
+    schema has not itself.
+    """
     properties = schema.get("properties") or {}
     required = schema.get("required") or ()
     names = [name for name in properties if _is_name(name)]
 
-    # Python has no required parameter behind an optional one, unless both are given by name alone, behind a `*`.
+    # Python has no required parameter behind an optional one, unless both are given by
+    # name alone, behind a `*`.
     named_only_from = _required_after_optional(names, required)
     types = _Types(definitions(schema))
     for name in names:
@@ -231,12 +243,16 @@ def _default(schema: Any) -> str:
 
 
 def type_of(schema: Any, defs: dict[str, Any], levels: int = _LEVELS) -> str:
-    """Return the type of a schema's values as Python writes it, `Any` for what it cannot say or only at length."""
+    """Return the type of a schema's values as Python writes it, `Any` for what it cannot
+    say or only at length.
+    """
     return _Types(defs).of(schema, levels)
 
 
 class _Types:
-    """Writes the types of one tool. It counts their parts: a schema that refers to itself would have too many."""
+    """Writes the types of one tool. It counts their parts: a schema that refers to
+    itself would have too many.
+    """
 
     def __init__(self, defs: dict[str, Any]) -> None:
         self._defs = defs
@@ -269,7 +285,9 @@ class _Types:
         return _TYPES.get(str(kind), "Any")
 
     def _union(self, schema: Schema, alternatives: list[Any], levels: int) -> str:
-        """Return the type of values that fit one of several schemas, or one of several names of types."""
+        """Return the type of values that fit one of several schemas, or one of
+        several names of types.
+        """
         types = []
         for alternative in alternatives[: self._parts_left + 1]:
             if not isinstance(alternative, dict):
@@ -281,7 +299,9 @@ class _Types:
 
 
 def _choices(schema: Schema) -> list[Any]:
-    """Return the only values that a schema allows, none if it allows others or `Literal` cannot say them."""
+    """Return the only values that a schema allows, none if it allows others or
+    `Literal` cannot say them.
+    """
     values = schema.get("enum")
     if "const" in schema:
         values = [schema["const"]]

@@ -1,4 +1,6 @@
-"""What is wrong with a script before it runs: all of it at once, each with its line and what to write instead."""
+"""What is wrong with a script before it runs: all of it at once, each with its line and
+what to write instead.
+"""
 
 import ast
 import re
@@ -37,14 +39,16 @@ _NO_MODULE = ": use a tool; scripts have json, re, math and the like"
 _CALL_IT = "call it, or give it to task(function, ...)"
 _NAME_IT = "write the name of an `async def` at the top of the script, or of a tool"
 _JSON_TYPES = (
-    "str", "int", "float", "bool", "None", "list", "dict", "tuple", "Any", "Optional", "Union", "Literal", "object",
-    "List", "Dict", "Tuple", "Sequence", "Iterable", "Mapping", "typing",
+    "str", "int", "float", "bool", "None", "list", "dict", "tuple", "Any", "Optional", "Union",
+    "Literal", "object", "List", "Dict", "Tuple", "Sequence", "Iterable", "Mapping", "typing",
 )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """An argument of `main`: its type as it is written, "" if it has none, and whether it may be left out."""
+    """An argument of `main`: its type as it is written, "" if it has none, and
+    whether it may be left out.
+    """
 
     annotation: str
     required: bool
@@ -65,14 +69,16 @@ class _Finding(NamedTuple):
 
 
 def problems_in(script: str, tools: Mapping[str, Any]) -> list[Problem]:
-    """Return what is wrong with a script that may call the tools, by line, the first 50. What a tool takes and gives is
-    checked as far as its entry says it. Never raises.
+    """Return what is wrong with a script that may call the tools, by line, the first 50. What a
+    tool takes and gives is checked as far as its entry says it. Never raises.
     """
     return [problem for problem in _found_in(script, tools) if problem.code != DOUBT]
 
 
 def doubts_in(script: str, tools: Mapping[str, Any]) -> list[Problem]:
-    """Return what may be wrong with a script that has no problems: for people to read, and no reason to refuse it."""
+    """Return what may be wrong with a script that has no problems: for people to read, and
+    no reason to refuse it.
+    """
     return [problem for problem in _found_in(script, tools) if problem.code == DOUBT]
 
 
@@ -100,7 +106,9 @@ def _problem(script: str, finding: _Finding) -> Problem:
 
 
 def parameters_of(script: str) -> dict[str, Parameter]:
-    """Return the parameters of `main`; a default that is no literal is None. A script that does not parse has none."""
+    """Return the parameters of `main`; a default that is no literal is None. A script that
+    does not parse has none.
+    """
     try:
         tree = parsed(script)
     except SyntaxError:
@@ -183,7 +191,10 @@ class _Check(Uses):
                 continue
             for name in names_in(arg.annotation):
                 if name not in _JSON_TYPES:
-                    text = f"`{name}` has no JSON, so `main` cannot get it: write str, int, list[...] or dict"
+                    text = (
+                        f"`{name}` has no JSON, so `main` cannot get it: write str, int, "
+                        "list[...] or dict"
+                    )
                     yield "argument", arg, text
 
     def _by_name(self, function: ast.AsyncFunctionDef) -> Found:
@@ -268,7 +279,11 @@ class _Check(Uses):
 
     def _yield(self, node: ast.Yield | ast.YieldFrom) -> Found:
         if self.source.is_session(self.source.function(node)):
-            yield "construct", node, "`main` and tasks return one value: collect a list and return it"
+            yield (
+                "construct",
+                node,
+                "`main` and tasks return one value: collect a list and return it",
+            )
 
     def _name(self, node: ast.Name) -> Found:
         if not isinstance(node.ctx, ast.Load):
@@ -308,7 +323,9 @@ class _Check(Uses):
         return did_you_mean(name, known)
 
     def _as_data(self, node: ast.Name) -> Found:
-        """Find functions where values are to be: what a word or a tool is given, and what is no function at all."""
+        """Find functions where values are to be: what a word or a tool is given, and what
+        is no function at all.
+        """
         user: ast.AST = node
         for around in self.source.around(node):
             if isinstance(around, ast.Call) and user is not around.func:
@@ -349,7 +366,9 @@ class _Check(Uses):
             yield "await", node, f"`{word}` is called without `await`"
         function = self.source.meaning(name)
         if isinstance(function, ast.FunctionDef) and not self._gives_call(function):
-            text = f"`{name.id}` is no `async def`: call it without `await`, or define it with `async`"
+            text = (
+                f"`{name.id}` is no `async def`: call it without `await`, or define it with `async`"
+            )
             yield "await", node, text
 
     def _call(self, node: ast.Call) -> Found:
@@ -372,7 +391,11 @@ class _Check(Uses):
         yield from self._given(node, node.args[:1] or [node])
         user, _ = self._user(node)
         if self._is_dropped(user):
-            yield "await", node, "nothing waits for this task: write `await parallel([task(...), ...])`"
+            yield (
+                "await",
+                node,
+                "nothing waits for this task: write `await parallel([task(...), ...])`",
+            )
         if node.args and self._is_started_word(node.args[0]):
             return
         for extra in node.args[1:]:
@@ -394,12 +417,18 @@ class _Check(Uses):
             yield from self._given(node, stages or [node])
 
     def _place_of_call(self, node: ast.Call, name: ast.Name) -> Found:
-        """Check where a word, a tool or an async function is called, and that its call is awaited."""
+        """Check where a word, a tool or an async function is called, and
+        that its call is awaited.
+        """
         word = self._word(name)
         if not word and not self._is_async(name):
             return
         if isinstance(self.source.function(node), ast.Module):
-            yield "top_level", node, f"the top of a script only defines things: call `{name.id}` in a function"
+            yield (
+                "top_level",
+                node,
+                f"the top of a script only defines things: call `{name.id}` in a function",
+            )
         elif word not in PLAIN and self._gives_coroutine(name):
             yield from self._awaited(node, name)
 
@@ -408,7 +437,11 @@ class _Check(Uses):
             return
         meaning = self.source.meaning(name)
         if isinstance(meaning, ast.Name | ast.arg):
-            yield "name", name, f"`{name.id}` is a variable here, not the word or tool: give it another name"
+            yield (
+                "name",
+                name,
+                f"`{name.id}` is a variable here, not the word or tool: give it another name",
+            )
 
     def _without_f(self, call: ast.Call) -> Found:
         """Find a prompt that names variables in braces, but is no f-string."""
@@ -424,7 +457,11 @@ class _Check(Uses):
             variables.update(self.source.bound.get(scope, ()))
         for name in _BRACED.findall(prompt.value):
             if name in variables:
-                yield DOUBT, prompt, f'`{{{name}}}` stands in a text without `f` before it: write f"..."'
+                yield (
+                    DOUBT,
+                    prompt,
+                    f'`{{{name}}}` stands in a text without `f` before it: write f"..."',
+                )
                 return
 
     def _given(self, call: ast.Call, functions: Iterable[ast.expr]) -> Found:
@@ -447,15 +484,27 @@ class _Check(Uses):
         is_variable = isinstance(meaning, ast.arg | ast.Name)
 
         if isinstance(meaning, ast.FunctionDef):
-            yield "function", function, f"`{meaning.name}` is no `async def`: define it with `async`"
+            yield (
+                "function",
+                function,
+                f"`{meaning.name}` is no `async def`: define it with `async`",
+            )
         elif isinstance(function, ast.Call):
-            yield "function", function, f"give the function and its arguments, without calling it: {_NAME_IT}"
+            yield (
+                "function",
+                function,
+                f"give the function and its arguments, without calling it: {_NAME_IT}",
+            )
         elif is_one_of_several or is_variable:
             return
         elif not isinstance(meaning, ast.AsyncFunctionDef) or meaning.decorator_list:
             yield "function", function, _NAME_IT
         elif not self.source.is_top_level(meaning):
-            yield "function", function, f"`{meaning.name}` stands inside another function: move it to the top"
+            yield (
+                "function",
+                function,
+                f"`{meaning.name}` stands inside another function: move it to the top",
+            )
         elif self._word(call.func) == "task":
             yield from self._by_name(meaning)
 
@@ -467,7 +516,9 @@ class _Check(Uses):
 
 
 def _caught_in(source: Source) -> set[str]:
-    """Return the names in `except` clauses and in questions for a type: errors of calls are known by these alone."""
+    """Return the names in `except` clauses and in questions for a type: errors of calls
+    are known by these alone.
+    """
     caught = set[str]()
     for node in source.nodes:
         types = _types_asked(node)
@@ -477,7 +528,9 @@ def _caught_in(source: Source) -> set[str]:
 
 
 def _types_asked(node: ast.AST) -> ast.expr | None:
-    """Return the types that an `except` clause or an `isinstance` asks for, None for any other node."""
+    """Return the types that an `except` clause or an `isinstance` asks for,
+    None for any other node.
+    """
     match node:
         case ast.ExceptHandler(type=types):
             return types
@@ -493,7 +546,10 @@ _OFTEN_FORGOTTEN = {
     "decimal": "Decimal",
     "enum": "Enum IntEnum StrEnum auto",
     "functools": "cache lru_cache partial reduce wraps",
-    "itertools": "accumulate batched chain combinations count cycle groupby islice pairwise permutations product",
+    "itertools": (
+        "accumulate batched chain combinations count cycle groupby islice pairwise permutations "
+        "product"
+    ),
     "statistics": "mean median mode stdev",
     "typing": "Any Callable Literal NamedTuple Optional TypedDict Union",
 }

@@ -1,4 +1,6 @@
-"""What the check of types says of a script: what must fail is a problem, what types merely suspect is a doubt."""
+"""What the check of types says of a script: what must fail is a problem, what types
+merely suspect is a doubt.
+"""
 
 import ast
 import re
@@ -11,23 +13,37 @@ from sennit.workflows.plan.programs.files import place_in
 from sennit.workflows.plan.programs.source import Source, source_of
 from sennit.workflows.plan.programs.syntax import DOUBT
 
-_NOT_AWAITED = {"'CoroutineType[": "; is an `await` missing?", "'Ticket[": "; wait for it with `await parallel([...])`"}
+_NOT_AWAITED = {
+    "'CoroutineType[": "; is an `await` missing?",
+    "'Ticket[": "; wait for it with `await parallel([...])`",
+}
 _ARGUMENTS = (
-    "missing-argument", "unknown-argument", "too-many-positional-arguments", "parameter-already-assigned",
+    "missing-argument", "unknown-argument", "too-many-positional-arguments",
+    "parameter-already-assigned",
 )  # fmt: skip
 """A call that Python refuses, whatever the values are."""
 _ARGUMENT = "invalid-argument-type"
-_BY_TYPE = ("unresolved-attribute", "not-subscriptable", "unsupported-operator", "invalid-await", "not-iterable")
+_BY_TYPE = (
+    "unresolved-attribute",
+    "not-subscriptable",
+    "unsupported-operator",
+    "invalid-await",
+    "not-iterable",
+)
 """What a value of that type cannot do."""
 _UNSURE = re.compile(
-    r"\||\bNone\b|\bUnknown\b|\bAny\b|\bobject\b|\bunion\b|\bTypeVar\b|\bmay\b|@|\bpossibly\b", re.IGNORECASE
+    r"\||\bNone\b|\bUnknown\b|\bAny\b|\bobject\b|\bunion\b|\bTypeVar\b|\bmay\b|@|\bpossibly\b",
+    re.IGNORECASE,
 )
 _IN_MODULE = re.compile(r"Module '[\w.]+' has no")
 _OF_MEMBER = re.compile(r"has no attribute '(value|name)'")
 _OF_CLASS = re.compile(r"'<class '\w+'>'")
-_OF_INSTANCE = re.compile(r"(?:must be a mapping type: Found|Cannot subscript object of type) '(\w+)'")
+_OF_INSTANCE = re.compile(
+    r"(?:must be a mapping type: Found|Cannot subscript object of type) '(\w+)'"
+)
 _NO_ITEM = re.compile(
-    r"Method '__getitem__' of type '[^']*' cannot be called with key of type '([^']*)' on object of type '([^']*)'"
+    r"Method '__getitem__' of type '[^']*' cannot be called with key of type '([^']*)' on object "
+    r"of type '([^']*)'"
 )
 _MODEL_TASK = re.compile(r"task\(\s*llm\b")
 _NO_ATTRIBUTE = re.compile(
@@ -36,8 +52,9 @@ _NO_ATTRIBUTE = re.compile(
 _PLAIN = (str, int, float, bool, list, dict, set, tuple, deque)
 _HEAD = re.compile(r"[A-Za-z_]\w*")
 _SAME = {
-    "bool": ("bool", "int", "float"), "int": ("int", "float"), "float": ("float",), "str": ("str",), "list": ("list",),
-    "dict": ("dict",), "set": ("set",), "CoroutineType": (), "Ticket": ("Ticket",),
+    "bool": ("bool", "int", "float"), "int": ("int", "float"), "float": ("float",), "str": ("str",),
+    "list": ("list",), "dict": ("dict",), "set": ("set",), "CoroutineType": (),
+    "Ticket": ("Ticket",),
 }  # fmt: skip
 """What a value of a type is good for, of the types that JSON and Sennit have."""
 _KNOWN_HEADS = frozenset((*_SAME, "None"))
@@ -52,9 +69,10 @@ _SAYS_NOTHING = ("No overload of", "__future__ imports")
 
 
 def is_of_use(found: dict[str, Any], script: str) -> bool:
-    """Whether a finding says anything: names are checked elsewhere, and types of words have parameters. A task takes a
-    `timeout` and a `budget` beside the arguments of its function, which no type says, and enums and their members are
-    checked as plain classes and as their values. A class of the script may have the name of one of the words' types.
+    """Whether a finding says anything: names are checked elsewhere, and types of words have
+    parameters. A task takes a `timeout` and a `budget` beside the arguments of its function, which
+    no type says, and enums and their members are checked as plain classes and as their values. A
+    class of the script may have the name of one of the words' types.
     """
     message = found["message"].replace("`", "'")
     if message.startswith(_SAYS_NOTHING) or "repl_type_stubs." in message or "@" in message:
@@ -85,7 +103,9 @@ def _has_class(script: str, name: str) -> bool:
 
 
 def type_problem(found: dict[str, Any], script: str) -> Problem:
-    """Return one finding in a script as a problem with its line, as a doubt if the script may be right."""
+    """Return one finding in a script as a problem with its line, as a doubt if
+    the script may be right.
+    """
     message = found["message"].replace("`", "'")
     code = str(found["code"])
     row = int(found["location"]["row"])
@@ -113,7 +133,9 @@ def _await_hint(message: str) -> str:
 
 
 def _calls_a_variable(script: str, row: int) -> bool:
-    """Whether what is called on a line is one of several functions, of which types ask that each takes the same."""
+    """Whether what is called on a line is one of several functions, of which types ask
+    that each takes the same.
+    """
     source = source_of(script)
     for node in source.nodes:
         if not isinstance(node, ast.Call):
@@ -130,7 +152,9 @@ def _calls_a_variable(script: str, row: int) -> bool:
 
 
 def _is_variable(source: Source, function: ast.expr) -> bool:
-    """Whether an expression may be one of several functions: an item of a table, a variable or an argument."""
+    """Whether an expression may be one of several functions: an item of a table, a
+    variable or an argument.
+    """
     if isinstance(function, ast.Subscript):
         return True
     if not isinstance(function, ast.Name):
@@ -167,14 +191,18 @@ def _must_fail(code: str, message: str, script: str) -> bool:
 
 
 def _is_nowhere_else(attribute: str, script: str) -> bool:
-    """Whether no plain value has an attribute, and the script names it once: no value of another type has it either."""
+    """Whether no plain value has an attribute, and the script names it once: no value of
+    another type has it either.
+    """
     if any(hasattr(kind, attribute) for kind in _PLAIN):
         return False
     return _WORD.findall(script).count(attribute) == 1
 
 
 def _is_other(expected: str, found: str) -> bool:
-    """Whether no value of one type is one of the other: only for types that stand for themselves."""
+    """Whether no value of one type is one of the other: only for types
+    that stand for themselves.
+    """
     kind = _kind(found)
     if kind not in _SAME:
         return False
@@ -227,7 +255,9 @@ def _kind(written: str) -> str:
 
 
 def _kind_of_literal(written: str) -> str:
-    """Return the class of the values in a `Literal`, by the first of them, "" for one that is none of the usual."""
+    """Return the class of the values in a `Literal`, by the first of them, "" for one
+    that is none of the usual.
+    """
     first = written[:1]
     if first in "\"'":
         return "str"

@@ -5,10 +5,18 @@ from collections.abc import Collection
 
 from sennit.workflows.plan.language.text import format_name
 from sennit.workflows.plan.programs.source import Found, Source, module_bound, within
-from sennit.workflows.plan.programs.vocabulary import AWAITED, BUILTINS, JOINS, NEXT_OF, PLAIN, WORDS
+from sennit.workflows.plan.programs.vocabulary import (
+    AWAITED,
+    BUILTINS,
+    JOINS,
+    NEXT_OF,
+    PLAIN,
+    WORDS,
+)
 
 CONTAINERS = (
-    ast.List, ast.Tuple, ast.Set, ast.Dict, ast.Starred, ast.IfExp, ast.ListComp, ast.SetComp, ast.DictComp,
+    ast.List, ast.Tuple, ast.Set, ast.Dict, ast.Starred, ast.IfExp, ast.ListComp, ast.SetComp,
+    ast.DictComp,
     ast.GeneratorExp, ast.keyword,
 )  # fmt: skip
 """Expressions that hand a value on to the expression or statement around them."""
@@ -47,14 +55,22 @@ class Uses:
 
         # A statement drops the call, or gives it a name.
         if self._is_dropped(user):
-            yield "await", call, f"the call of `{name.id}` is never awaited: write `await {name.id}(...)`"
+            yield (
+                "await",
+                call,
+                f"the call of `{name.id}` is never awaited: write `await {name.id}(...)`",
+            )
             return
         if isinstance(user, _ASSIGNING):
             if not isinstance(user, ast.Assign) or is_in_container:
                 return
             if self._is_misused(user.targets[0]):
                 held = ast.unparse(user.targets[0])
-                yield "await", call, f"`{held}` is the call, not its result: write `{held} = await {name.id}(...)`"
+                yield (
+                    "await",
+                    call,
+                    f"`{held}` is the call, not its result: write `{held} = await {name.id}(...)`",
+                )
             return
 
         # Other checks say more of `task`, `pipeline` and `async for`.
@@ -65,14 +81,22 @@ class Uses:
             if word in ("task", "pipeline"):
                 return
             if word in (*JOINS, NEXT_OF):
-                yield "await", call, f"write `await parallel([task({name.id}, ...), ...])`: it waits for tickets"
+                yield (
+                    "await",
+                    call,
+                    f"write `await parallel([task({name.id}, ...), ...])`: it waits for tickets",
+                )
                 return
             if self._takes_calls(user):
                 return
 
         # Anything else needs the result, unless the call is awaited further on.
         if not self._is_given_on(user):
-            yield "await", call, f"this uses the call of `{name.id}`, not its result: write `await {name.id}(...)`"
+            yield (
+                "await",
+                call,
+                f"this uses the call of `{name.id}`, not its result: write `await {name.id}(...)`",
+            )
 
     def _user(self, call: ast.expr) -> tuple[ast.AST, bool]:
         """Return what uses the value of a call, and whether a list or the like stands between."""
@@ -92,7 +116,9 @@ class Uses:
             self._dropped[user] = self._is_never_read(user)
         return self._dropped[user]
 
-    def _is_never_read(self, user: ast.Assign | ast.AnnAssign | ast.NamedExpr | ast.AugAssign) -> bool:
+    def _is_never_read(
+        self, user: ast.Assign | ast.AnnAssign | ast.NamedExpr | ast.AugAssign
+    ) -> bool:
         """Whether an assignment binds names only, and its function reads none of them."""
         targets: list[ast.expr]
         if isinstance(user, ast.Assign):
@@ -109,7 +135,9 @@ class Uses:
         return True
 
     def _is_misused(self, target: ast.expr) -> bool:
-        """Whether the script uses a name, which holds a call that is not awaited, as if it held the result."""
+        """Whether the script uses a name, which holds a call that is not awaited, as
+        if it held the result.
+        """
         if not isinstance(target, ast.Name) or target in self.source.again:
             return False
         for use in self.source.uses.get(target.id, ()):
@@ -130,7 +158,9 @@ class Uses:
         return isinstance(around, _USING_A_RESULT)
 
     def _takes_calls(self, user: ast.Call) -> bool:
-        """Whether a call may take calls that are not awaited: asyncio's, methods such as append, the script's own."""
+        """Whether a call may take calls that are not awaited: asyncio's, methods such as
+        append, the script's own.
+        """
         if isinstance(user.func, ast.Attribute):
             return self._module(user.func.value) in ("", "asyncio")
         if not isinstance(user.func, ast.Name):
@@ -141,7 +171,9 @@ class Uses:
         return meaning is not None
 
     def _is_given_on(self, user: ast.AST) -> bool:
-        """Whether a function gives a call to its caller, or a loop to its body, to be awaited there."""
+        """Whether a function gives a call to its caller, or a loop to its
+        body, to be awaited there.
+        """
         if isinstance(user, ast.For | ast.comprehension):
             return self._is_awaited_in_turn(user)
         if isinstance(user, ast.Return):
@@ -188,12 +220,18 @@ class Uses:
         text = "[...]"
         if isinstance(node.value, ast.Name):
             text = node.value.id
-        yield "await", node, f"a list cannot be awaited: write `await parallel({text})`, or asyncio.gather(*{text})"
+        yield (
+            "await",
+            node,
+            f"a list cannot be awaited: write `await parallel({text})`, or asyncio.gather(*{text})",
+        )
 
     # Calls of asyncio.
 
     def _asyncio_call(self, node: ast.Call) -> Found:
-        """Find wrong arguments of asyncio's functions, and calls of these that are never awaited."""
+        """Find wrong arguments of asyncio's functions, and calls of these
+        that are never awaited.
+        """
         name = self._in_asyncio(node.func)
         if not name:
             return
@@ -207,7 +245,9 @@ class Uses:
         if name in _TAKES_CALL and node.args:
             function = node.args[0]
             if isinstance(function, ast.Name) and self._is_async(function):
-                text = f"`{function.id}` is to be called here: write `{written}({function.id}(...))`"
+                text = (
+                    f"`{function.id}` is to be called here: write `{written}({function.id}(...))`"
+                )
                 yield "function", function, text
 
     def _waiting_call(self, node: ast.Call, written: str) -> Found:
@@ -215,16 +255,27 @@ class Uses:
         around = self.source.parents[node]
         is_lost = isinstance(around, ast.Expr)
         if isinstance(around, ast.Return):
-            # The caller of another function may await what it returns. Nobody awaits what a task returns.
+            # The caller of another function may await what it returns. Nobody
+            # awaits what a task returns.
             is_lost = self.source.is_session(self.source.function(node))
         if is_lost:
-            yield "await", node, f"the call of `{written}` is never awaited: write `await {written}(...)`"
+            yield (
+                "await",
+                node,
+                f"the call of `{written}` is never awaited: write `await {written}(...)`",
+            )
         elif isinstance(around, ast.Assign) and self._is_misused(around.targets[0]):
             held = ast.unparse(around.targets[0])
-            yield "await", node, f"`{held}` is the call, not its result: write `{held} = await {written}(...)`"
+            yield (
+                "await",
+                node,
+                f"`{held}` is the call, not its result: write `{held} = await {written}(...)`",
+            )
 
     def _is_kept_as_future(self, gather: ast.Call) -> bool:
-        """Whether a `gather` has a name, by which the script asks it how far it is, or cancels it."""
+        """Whether a `gather` has a name, by which the script asks it how
+        far it is, or cancels it.
+        """
         around = self.source.parents[gather]
         if not isinstance(around, ast.Assign):
             return False
@@ -259,7 +310,11 @@ class Uses:
                 continue
             word = self._word(entered.func)
             if word:
-                yield "await", item.context_expr, f"`{word}` is not for `with`: call it on a line of its own"
+                yield (
+                    "await",
+                    item.context_expr,
+                    f"`{word}` is not for `with`: call it on a line of its own",
+                )
             elif self._in_asyncio(entered.func) in _ENTERED:
                 shown = ast.unparse(item.context_expr)[:_SHOWN_LETTERS]
                 yield "await", item.context_expr, f"write `async with {shown}`"
@@ -303,7 +358,9 @@ class Uses:
         return self._among(self.tools, function)
 
     def _among(self, names: Collection[str], function: ast.expr) -> str:
-        """Return a name if it is one of several and the script does not define it, "" for any other expression."""
+        """Return a name if it is one of several and the script does not define it, ""
+        for any other expression.
+        """
         if not isinstance(function, ast.Name) or function.id not in names:
             return ""
         if self.source.meaning(function) is not None:
@@ -319,7 +376,9 @@ class Uses:
         return is_tool or name.id in AWAITED
 
     def _gives_coroutine(self, name: ast.Name) -> bool:
-        """Whether the call of an async function is a coroutine: a generator gives none, and a decorator anything."""
+        """Whether the call of an async function is a coroutine: a generator gives none,
+        and a decorator anything.
+        """
         function = self.source.meaning(name)
         if not isinstance(function, ast.AsyncFunctionDef):
             return True

@@ -37,7 +37,9 @@ def _no_json(source: Source, value: ast.expr) -> str:
     if isinstance(value, ast.Name):
         return _no_json_by_name(source, value)
     match value:
-        case ast.Call(func=ast.Name(id=name) as function) if name in _WITHOUT and source.meaning(function) is None:
+        case ast.Call(func=ast.Name(id=name) as function) if (
+            name in _WITHOUT and source.meaning(function) is None
+        ):
             return _WITHOUT[name]
         case ast.Call(func=ast.Attribute(value=ast.Name("datetime"), attr="now")):
             return _WITHOUT["now"]
@@ -51,7 +53,9 @@ def _no_json(source: Source, value: ast.expr) -> str:
 
 
 def _no_json_by_name(source: Source, name: ast.Name) -> str:
-    """Return why what a name stands for has no JSON; "" if it may have one, or if the name is bound several times."""
+    """Return why what a name stands for has no JSON; "" if it may have one, or if the name
+    is bound several times.
+    """
     meaning = source.meaning(name)
     if meaning in source.again:
         return ""

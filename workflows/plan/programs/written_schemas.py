@@ -8,22 +8,26 @@ from sennit.workflows.plan.language.schema_keywords import KEYWORDS, TYPES
 
 _CHOICES = ("anyOf", "oneOf", "allOf")
 _BOUNDS = (
-    "minItems", "maxItems", "minLength", "maxLength", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum",
+    "minItems", "maxItems", "minLength", "maxLength", "minimum", "maximum", "exclusiveMinimum",
+    "exclusiveMaximum",
 )  # fmt: skip
 
 
 def is_json_schema(written: Any) -> bool:
-    """Whether an object is a JSON schema, and no dict of types: it says the `type` of its values as JSON schemas do, or
-    has their keywords alone, and one of them in the form that only a JSON schema gives it.
+    """Whether an object is a JSON schema, and no dict of types: it says the `type` of its
+    values as JSON schemas do, or has their keywords alone, and one of them in the form that
+    only a JSON schema gives it.
 
-    So `{"title": "str", "items": "list[str]"}` is a dict of types, and `{"items": {"enum": [1, 2]}}` a JSON schema.
+    So `{"title": "str", "items": "list[str]"}` is a dict of types, and `{"items": {"enum":
+    [1, 2]}}` a JSON schema.
     """
     if not isinstance(written, Mapping):
         return False
     kind = written.get("type")
     if isinstance(kind, str) and kind in TYPES:
         return True
-    # A list with a name that is none is most likely meant as one: it is refused by its name, and not read as choices.
+    # A list with a name that is none is most likely meant as one: it is refused by its name,
+    # and not read as choices.
     if isinstance(kind, list) and _has_type(kind):
         return True
     has_other_names = not all(name in KEYWORDS for name in written)
@@ -62,12 +66,16 @@ def _is_of_schema(name: str, part: Any) -> bool:
 
 
 def has_constant_keys(written: ast.Dict) -> bool:
-    """Whether the keys of a dict are constants, and it takes up no other dict, as `{**fields}` does."""
+    """Whether the keys of a dict are constants, and it takes up no other
+    dict, as `{**fields}` does.
+    """
     return all(isinstance(key, ast.Constant) for key in written.keys)
 
 
 def written_value(node: ast.expr) -> Any:
-    """Return what an expression gives as far as it is written as it is: a type is its text, as it is for a worker."""
+    """Return what an expression gives as far as it is written as it is: a type is its text,
+    as it is for a worker.
+    """
     match node:
         case ast.Constant(value):
             return value

@@ -42,8 +42,9 @@ ANY = Count(0, None)
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Counts by the name that is called; a name that is not among them is never called. A part of a script that raises
-    does not come to its end (`ends`): a run in which that happens does not count for the least.
+    """Counts by the name that is called; a name that is not among them is never called. A part
+    of a script that raises does not come to its end (`ends`): a run in which that happens does
+    not count for the least.
     """
 
     by_name: dict[str, Count] = field(default_factory=dict)

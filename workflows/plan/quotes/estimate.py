@@ -30,7 +30,9 @@ class Quote:
     tasks: Count
     tokens: Count
     cost: tuple[float, float | None] | None
-    """From the least to the most, in dollars: None if a price is not known, and for the most without an upper bound."""
+    """From the least to the most, in dollars: None if a price is not known, and for the most
+    without an upper bound.
+    """
     rounds: tuple[Round, ...]
     writes: tuple[str, ...]
     may_write: tuple[str, ...]
@@ -87,7 +89,10 @@ class Quote:
         if self.writes or not self.may_write:
             lines.append(f"writes: {', '.join(self.writes) or 'none'}")
         if self.may_write:
-            lines.append(f"may write: any tool among {', '.join(self.may_write)}, in calls that cannot be counted")
+            lines.append(
+                f"may write: any tool among {', '.join(self.may_write)}, in calls that cannot be "
+                "counted"
+            )
         if self.assumed:
             assumed = [f"{name} = {value}" for name, value in self.assumed.items()]
             inputs = ", ".join(assumed)

@@ -1,9 +1,9 @@
-"""Quotes a script before it runs: how often it calls each tool and model, about how many tokens that takes, and which
-writes it may make.
+"""Quotes a script before it runs: how often it calls each tool and model, about how many tokens
+that takes, and which writes it may make.
 
-A quote counts what stands in the script: calls, branches, and loops over what has a known length. Elsewhere it has no
-upper bound. The least is that of a run that comes to its end and in which no call fails, but for those whose failure
-the script catches.
+A quote counts what stands in the script: calls, branches, and loops over what has a known length.
+Elsewhere it has no upper bound. The least is that of a run that comes to its end and in which no
+call fails, but for those whose failure the script catches.
 """
 
 import ast
@@ -26,7 +26,9 @@ _CALLS, _TASKS, _TOKENS, _COST = "#calls", "#tasks", "#tokens", "#cost"
 _TURNS = 8
 _PER_DOLLAR = 10**12
 _BOUNDED = {"tokens": (_TOKENS, 1), "cost_usd": (_COST, _PER_DOLLAR), "calls": ("llm", 1)}
-"""What a quote counts of what the budget of a task limits, and how much of that is 1 of the limit."""
+"""What a quote counts of what the budget of a task limits, and how much of
+that is 1 of the limit.
+"""
 _SHOWN = 40
 """Characters of the items of a loop."""
 _ONCE = Count(1, 1)
@@ -35,13 +37,20 @@ _CALLED = ("llm", "agent", "ask", "part")
 _HANDS_ON = (ast.List, ast.Tuple, ast.ListComp, ast.GeneratorExp)
 """Expressions that hand the tickets in them on to the word around them."""
 Prices = Callable[[str], tuple[int, int] | None]
-"""Micro-dollars per million input and output tokens, by the name of a model, or by role for the model it has."""
+"""Micro-dollars per million input and output tokens, by the name of a model, or by
+role for the model it has.
+"""
 
 
 def quote_of(
-    script: str, tools: Mapping[str, Mapping[str, Any]], prices: Prices, inputs: Mapping[str, Any] | None = None
+    script: str,
+    tools: Mapping[str, Mapping[str, Any]],
+    prices: Prices,
+    inputs: Mapping[str, Any] | None = None,
 ) -> Quote:
-    """Return the quote of a script that has no problems; inputs that are not given have their defaults."""
+    """Return the quote of a script that has no problems; inputs that are not
+    given have their defaults.
+    """
     arguments: dict[str, Any] = {}
     for name, parameter in parameters_of(script).items():
         arguments[name] = parameter.default
@@ -86,7 +95,11 @@ class _Reader:
     """Counts the calls that a script makes."""
 
     def __init__(
-        self, source: Source, tools: Mapping[str, Mapping[str, Any]], prices: Prices, arguments: Mapping[str, Any]
+        self,
+        source: Source,
+        tools: Mapping[str, Mapping[str, Any]],
+        prices: Prices,
+        arguments: Mapping[str, Any],
     ) -> None:
         self.source = source
         self.tools = tools
@@ -115,8 +128,8 @@ class _Reader:
         return self._function(self._main)
 
     def unseen(self) -> tuple[Counts, tuple[str, ...]]:
-        """Return the calls that the script may make in ways that were not counted, any number of times, and which tools
-        that write are among them.
+        """Return the calls that the script may make in ways that were not counted, any number of
+        times, and which tools that write are among them.
         """
         of_functions = [NOTHING]
         of_names: dict[str, Count] = {}
@@ -165,7 +178,9 @@ class _Reader:
         return self._tools(listed)
 
     def _is_value(self, node: ast.Name) -> bool:
-        """Whether a name does not stand for a call, so that what it stands for may be called any number of times."""
+        """Whether a name does not stand for a call, so that what it stands for may be
+        called any number of times.
+        """
         around = self.source.parents[node]
         if not isinstance(around, ast.Call):
             return True
@@ -174,8 +189,8 @@ class _Reader:
         starts_tasks = isinstance(around.func, ast.Name) and around.func.id in ("task", "pipeline")
         return not (starts_tasks and node in around.args)
 
-    # Functions and statements. The statements after a statement are counted before it, so that a branch which leaves
-    # early can leave them out.
+    # Functions and statements. The statements after a statement are counted before it, so that a
+    # branch which leaves early can leave them out.
 
     def _function(self, node: Function) -> Counts:
         if node in self._counted:
@@ -278,7 +293,9 @@ class _Reader:
         final = self._block(node.finalbody, NOTHING)
         return total(final, either(whole, *handled))
 
-    def _with(self, items: Iterable[ast.withitem], body: Iterable[ast.stmt], after: Counts) -> Counts:
+    def _with(
+        self, items: Iterable[ast.withitem], body: Iterable[ast.stmt], after: Counts
+    ) -> Counts:
         whole = self._block(body, after)
         for item in items:
             manager = item.context_expr
@@ -288,8 +305,12 @@ class _Reader:
                 return either(whole, total(broken, after))
         return whole
 
-    def _times(self, counts: Counts, least: int, most: int | None, node: ast.AST, words: str) -> Counts:
-        """Return the counts of so many rounds, and note what each round calls if nobody knows how many there are."""
+    def _times(
+        self, counts: Counts, least: int, most: int | None, node: ast.AST, words: str
+    ) -> Counts:
+        """Return the counts of so many rounds, and note what each round calls if nobody
+        knows how many there are.
+        """
         functions = _functions(counts)
         if most is None and functions:
             place = node
@@ -321,7 +342,9 @@ class _Reader:
     def _parts(self, node: ast.AST) -> Counts:
         return total(*map(self._cost, ast.iter_child_nodes(node)))
 
-    def _comprehension(self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp) -> Counts:
+    def _comprehension(
+        self, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
+    ) -> Counts:
         if isinstance(node, ast.DictComp):
             key = self._cost(node.key)
             inner = total(key, self._cost(node.value))
@@ -338,7 +361,9 @@ class _Reader:
         return inner
 
     def _called(self, node: ast.Call) -> Counts:
-        """Return what the call of a word, a tool, or a function of the script calls. Methods are not followed."""
+        """Return what the call of a word, a tool, or a function of the script calls.
+        Methods are not followed.
+        """
         named = _named_arguments(node)
         function = node.func
         if not isinstance(function, ast.Name):
@@ -362,7 +387,9 @@ class _Reader:
         return NOTHING
 
     def _waiter(self, task: ast.AST) -> str:
-        """Return the word in whose call a task is begun, `await` if it is awaited itself, "" for any other."""
+        """Return the word in whose call a task is begun, `await` if it is awaited
+        itself, "" for any other.
+        """
         for around in self.source.around(task):
             if isinstance(around, ast.Await):
                 return "await"
@@ -384,7 +411,9 @@ class _Reader:
         return Counts({_CALLS: _ONCE, word.id: _ONCE})
 
     def _begun(self, name: ast.expr, args: list[ast.expr], named: dict[str, ast.expr]) -> Counts:
-        """Return what a task calls: that of a word is its call, that of a function is what the function calls."""
+        """Return what a task calls: that of a word is its call, that of a function is
+        what the function calls.
+        """
         if isinstance(name, ast.Name) and name.id in AS_TASKS and self.source.meaning(name) is None:
             return self._word(name, args, named)
         return self._callee(name)
@@ -438,7 +467,9 @@ class _Reader:
         return self._model("agent", "worker", tokens, _ONCE)
 
     def _within_budget(self, counts: Counts, named: dict[str, ast.expr]) -> Counts:
-        """Return the counts of a task whose budget bounds them, as far as it is written as it is."""
+        """Return the counts of a task whose budget bounds them, as far as
+        it is written as it is.
+        """
         budget = named.get("budget")
         if not isinstance(budget, ast.Dict):
             return counts
@@ -454,7 +485,9 @@ class _Reader:
         return counts.at_most(most)
 
     def _model(self, name: str, model: str, tokens: int, called: Count) -> Counts:
-        """Return the count of a model call: the least if it only reads, the most if it only writes."""
+        """Return the count of a model call: the least if it only reads, the
+        most if it only writes.
+        """
         price = self.prices(model)
         self.is_priced = self.is_priced and price is not None
         cheap, dear = (0, 0)

@@ -1,4 +1,6 @@
-"""Finds the parts of a script that may run at all: a quote that has not counted all of them says so."""
+"""Finds the parts of a script that may run at all: a quote that has not
+counted all of them says so.
+"""
 
 import ast
 from collections.abc import Iterator
@@ -10,8 +12,8 @@ _BY_ANY_NAME = ("getattr", "vars", "globals", "locals", "__dict__", "methodcalle
 
 
 def reached(source: Source) -> Iterator[ast.AST]:
-    """Yield each part of a script that may run when its `main` is called, also in ways that nobody can count: methods
-    that a statement or an attribute calls, defaults, decorators.
+    """Yield each part of a script that may run when its `main` is called, also in ways that nobody
+    can count: methods that a statement or an attribute calls, defaults, decorators.
     """
     methods = _methods(source)
     main = source.top.get("main")
@@ -38,7 +40,8 @@ def reached(source: Source) -> Iterator[ast.AST]:
         elif isinstance(node, ast.alias):
             name = node.name
 
-        # A script that handles a module as a value, or reads any name, may call anything that has a name.
+        # A script that handles a module as a value, or reads any name, may call
+        # anything that has a name.
         is_module = isinstance(node, ast.Name) and source.module_named(node) != ""
         if (name in _BY_ANY_NAME or is_module) and not is_any_called:
             is_any_called = True
@@ -58,8 +61,8 @@ def _run_by_import(source: Source) -> list[ast.AST]:
 
 
 def _parts_reached(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield the parts of a node that run with it. A function that is defined there runs where its name is read, and is
-    reached there.
+    """Yield the parts of a node that run with it. A function that is defined there runs where its
+    name is read, and is reached there.
     """
     is_class = isinstance(node, ast.ClassDef)
     for child in ast.iter_child_nodes(node):
@@ -83,7 +86,9 @@ def _public_functions(source: Source) -> list[Function]:
     """Return the functions that are methods, or stand at the top of their module."""
     functions: list[Function] = []
     for node in source.nodes:
-        if isinstance(node, Function) and isinstance(source.parents[node], ast.ClassDef | ast.Module):
+        if isinstance(node, Function) and isinstance(
+            source.parents[node], ast.ClassDef | ast.Module
+        ):
             functions.append(node)
     return functions
 
@@ -93,5 +98,7 @@ def _is_definition(node: ast.AST) -> bool:
 
 
 def _runs_unnamed(method: Function) -> bool:
-    """Whether a method of a class may run without its name being read: as `__aenter__` does, or a property."""
+    """Whether a method of a class may run without its name being read: as
+    `__aenter__` does, or a property.
+    """
     return method.name.startswith("__") or bool(method.decorator_list)

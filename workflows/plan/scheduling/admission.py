@@ -1,4 +1,6 @@
-"""Admission of nodes: decide the condition, then queue the node, ask a person, wait for inputs, or open the map."""
+"""Admission of nodes: decide the condition, then queue the node, ask a person, wait for
+inputs, or open the map.
+"""
 
 import hashlib
 
@@ -54,7 +56,9 @@ def admit(state: RunState, node: int) -> None:
 
 
 def may_open(state: RunState, node: int) -> bool:
-    """Whether all that a node waits for is there; the map behind whose items it runs need only be open."""
+    """Whether all that a node waits for is there; the map behind whose items it
+    runs need only be open.
+    """
     if state.status[node] != PENDING:
         return False
     missing = state.open_deps[node]
@@ -67,8 +71,8 @@ def may_open(state: RunState, node: int) -> bool:
 def enter(state: RunState, node: int, spec: NodeSpec) -> None:
     """Queue a node whose condition holds, unless it waits for inputs or for a person, or is a map.
 
-    A question with references, or about a write, is queued too: an activity puts it together, then the node waits. The
-    sleep of a program starts when it is over.
+    A question with references, or about a write, is queued too: an activity puts it together, then
+    the node waits. The sleep of a program starts when it is over.
     """
     if spec.expires:
         expires_at = state.now + spec.expires
@@ -93,7 +97,9 @@ def enter(state: RunState, node: int, spec: NodeSpec) -> None:
 
 
 def asks(state: RunState, unit: int) -> bool:
-    """Whether a unit asks a person before it does anything: a gate, and a write that nobody has approved."""
+    """Whether a unit asks a person before it does anything: a gate, and a write
+    that nobody has approved.
+    """
     spec = state.spec_of(unit)
     if unit in state.answers:
         return False
@@ -105,8 +111,8 @@ def asks(state: RunState, unit: int) -> bool:
 
 
 def waiting_in(state: RunState, unit: int) -> list[int]:
-    """Return what waits for a person in a unit: itself, a map's items, the calls of a script, or those of a model's
-    tool loop.
+    """Return what waits for a person in a unit: itself, a map's items, the calls of a script, or
+    those of a model's tool loop.
     """
     if state.status[unit] == WAITING:
         return [unit]
@@ -156,7 +162,9 @@ def token_of(state: RunState, units: list[int]) -> str:
 
 
 def clock(state: RunState, node: int) -> None:
-    """Set the deadlines of the joins that read this node. They count from the first input that starts or waits."""
+    """Set the deadlines of the joins that read this node. They count from the first
+    input that starts or waits.
+    """
     for join in state.graph.timed[node]:
         if not _is_undecided(state, join):
             continue
@@ -166,13 +174,15 @@ def clock(state: RunState, node: int) -> None:
 
 
 def _is_undecided(state: RunState, join: int) -> bool:
-    """Whether a join, or the sleep of a program, has not ended, so that its deadline still matters."""
+    """Whether a join, or the sleep of a program, has not ended, so that its
+    deadline still matters.
+    """
     return state.status[join] in (PENDING, BLOCKED) and not state.queued[join]
 
 
 def expire(state: RunState, join: int) -> None:
-    """A join's deadline has passed: it closes with the inputs it has or fails, now or as soon as it is admitted. The
-    sleep of a program is over, or its call has expired.
+    """A join's deadline has passed: it closes with the inputs it has or fails, now or as soon as it
+    is admitted. The sleep of a program is over, or its call has expired.
     """
     if join <= CALLS:
         cancellation.expire(state, CALLS - join)
@@ -219,7 +229,9 @@ def consider(state: RunState, join: int) -> None:
 
 
 def _consider_turn(state: RunState, join: int, spec: NodeSpec) -> None:
-    """Close the join before a model's next turn if that may start. The calls that have not ended go on."""
+    """Close the join before a model's next turn if that may start. The calls
+    that have not ended go on.
+    """
     if not joins.may_turn_start(state, join):
         return
     state.deadlines.pop(join, None)
@@ -291,8 +303,9 @@ def open_units(state: RunState, node: int) -> int:
 
 
 def gather(state: RunState, node: int) -> None:
-    """Give a map whose items have all ended its value, or fail it if an item failed. If they ran behind the items of
-    another map, it waits for the end of that, and has a value only if that has one.
+    """Give a map whose items have all ended its value, or fail it if an item failed. If
+    they ran behind the items of another map, it waits for the end of that, and has a
+    value only if that has one.
     """
     spec = state.graph.specs[node]
     if spec.source >= 0:
@@ -323,7 +336,9 @@ def gather(state: RunState, node: int) -> None:
 
 
 def _end_behind(state: RunState, node: int, status: int) -> None:
-    """End a map without a value because the map behind whose items its own ran has ended without one."""
+    """End a map without a value because the map behind whose items its own ran
+    has ended without one.
+    """
     state.inherited_failure[node] = True
     end_without_value(state, node, status)
 
@@ -362,7 +377,10 @@ def _length(state: RunState, node: int) -> int | str:
     if spec.agents_per_item:
         agents = count * spec.agents_per_item
         if _mapped_agents(state) + agents > state.most_agents:
-            return f"{agents:,} more sub-agents would make over {state.most_agents:,} in the maps of this run"
+            return (
+                f"{agents:,} more sub-agents would make over {state.most_agents:,} in the maps of "
+                "this run"
+            )
     return count
 
 

@@ -1,8 +1,9 @@
 """Limits on tokens, money, model calls, nodes and the calls that a provider takes in a minute.
 
-A start reserves its estimate, and its end books what it used, in all branches. A start is allowed if its estimate fits
-beside what is spent and reserved, or if nothing is reserved and the limit is not reached yet. A wrong estimate
-therefore never stalls a run, and a run exceeds a limit by one call at most.
+A start reserves its estimate, and its end books what it used, in all branches. A start is
+allowed if its estimate fits beside what is spent and reserved, or if nothing is reserved and the
+limit is not reached yet. A wrong estimate therefore never stalls a run, and a run exceeds a
+limit by one call at most.
 """
 
 from dataclasses import astuple, dataclass, field, replace
@@ -13,8 +14,8 @@ from sennit.workflows.plan.language.limits import Usage, format_amount
 from sennit.workflows.plan.scheduling.events import Outcome
 
 UNSEEN = 10
-"""How many times a model call may use what it was granted, before the run has seen one: a server may count otherwise
-than Sennit, and ignore the limit that it is sent.
+"""How many times a model call may use what it was granted, before the run has seen one: a server
+may count otherwise than Sennit, and ignore the limit that it is sent.
 """
 
 
@@ -42,14 +43,18 @@ class Amounts:
 
 @dataclass(slots=True)
 class Budget:
-    """The limits by the names of `Amounts`, what is spent, and what each running unit has reserved."""
+    """The limits by the names of `Amounts`, what is spent, and what each
+    running unit has reserved.
+    """
 
     limits: dict[str, int] = field(default_factory=dict)
     spent: Amounts = field(default_factory=Amounts)
     reserved: dict[int, Amounts] = field(default_factory=dict)
     held: Amounts = field(default_factory=Amounts)
     late: dict[tuple[int, int], Amounts] = field(default_factory=dict)
-    """What cancelled model calls had reserved, by unit and generation, until they tell what they have used."""
+    """What cancelled model calls had reserved, by unit and generation, until they
+    tell what they have used.
+    """
     grants: dict[int, int] = field(default_factory=dict)
     """The tokens that running model calls were granted, for prompt and reply."""
     seen: int = 0
@@ -65,10 +70,12 @@ class Budget:
         return self.spent.tokens // self.spent.calls
 
     def granted(self, prompt: int, reply: int, rivals: int) -> int:
-        """Return the tokens to grant a call whose prompt takes about `prompt` and whose reply may take `reply`.
+        """Return the tokens to grant a call whose prompt takes about `prompt` and whose
+        reply may take `reply`.
 
-        The reply gets its share of what is left, one of `rivals` equal parts, but room for twice what a call has used
-        on the average. With 0 for `rivals`, and before any call has told what it used, it gets all that it may take.
+        The reply gets its share of what is left, one of `rivals` equal parts, but room for twice
+        what a call has used on the average. With 0 for `rivals`, and before any call has told what
+        it used, it gets all that it may take.
         """
         if self.seen and rivals and "tokens" in self.limits:
             share = self.left("tokens") // rivals - prompt
@@ -77,8 +84,8 @@ class Budget:
         return max(prompt + reply, least)
 
     def wanted(self, granted: int, price: int) -> Amounts:
-        """Return what a start with this grant reserves. Before any call has told what it used, that is much more, but
-        never more than there is: the first calls go nearly alone.
+        """Return what a start with this grant reserves. Before any call has told what it used, that
+        is much more, but never more than there is: the first calls go nearly alone.
         """
         amounts = Amounts(granted, _cost_of(granted, price), 1, 1)
         if self.seen:
@@ -91,8 +98,9 @@ class Budget:
         return amounts
 
     def estimate(self, tokens: int, *, model: bool, price: int = 0) -> Amounts:
-        """Return what one start is expected to use: the plan's `tokens`, or the mean of the calls so far. The cost is
-        the mean so far. While no call has cost anything, it is these tokens at `price` for a million.
+        """Return what one start is expected to use: the plan's `tokens`, or the mean of the calls
+        so far. The cost is the mean so far. While no call has cost anything, it is these tokens at
+        `price` for a million.
         """
         if not model:
             return Amounts(tokens=tokens, nodes=1)
@@ -105,7 +113,9 @@ class Budget:
         return Amounts(expected, cost, 1, 1)
 
     def used(self, unit: int, outcome: Outcome) -> Amounts:
-        """Return the usage in an outcome. An attempt whose usage is not known counts with all that it had reserved."""
+        """Return the usage in an outcome. An attempt whose usage is not known counts with
+        all that it had reserved.
+        """
         usage = outcome.usage
         ends = not outcome.again and outcome.question is None
         # A unit is one node, however often it starts.
@@ -117,7 +127,9 @@ class Budget:
         return replace(reserved, nodes=0)
 
     def lacks(self, wanted: Amounts) -> str:
-        """Return the first limit that does not allow a start with this estimate now; "" if all do."""
+        """Return the first limit that does not allow a start with this
+        estimate now; "" if all do.
+        """
         for name, limit in self.limits.items():
             amount = getattr(wanted, name)
             if self._over(name, limit, amount):
@@ -149,14 +161,18 @@ class Budget:
             self.seen += used.calls
 
     def put_off(self, unit: int, generation: int) -> None:
-        """A model call or a sub-agent was cancelled. Until it tells what it has used, its reservation stays."""
+        """A model call or a sub-agent was cancelled. Until it tells what it has used,
+        its reservation stays.
+        """
         wanted = self.reserved.pop(unit, None)
         self.grants.pop(unit, None)
         if wanted is not None and any(astuple(wanted)):
             self.late[unit, generation] = wanted
 
     def settle_late(self, unit: int, generation: int, usage: Usage | None) -> None:
-        """Book what a cancelled model call has used, or all that it had reserved if nobody knows it."""
+        """Book what a cancelled model call has used, or all that it had
+        reserved if nobody knows it.
+        """
         wanted = self.late.pop((unit, generation), None)
         if wanted is not None:
             self.held.add(wanted, -1)
@@ -166,7 +182,8 @@ class Budget:
             self.spent.add(used)
 
     def share(self, unit: int, parts: int) -> dict[str, int]:
-        """Reserve a sub-agent's part: the tokens of its estimate, and one of `parts` equal parts of every other limit.
+        """Reserve a sub-agent's part: the tokens of its estimate, and one of `parts` equal
+        parts of every other limit.
 
         Returns its limits by name. What it does not use becomes free when it settles.
         """
@@ -182,8 +199,8 @@ class Budget:
         return limits
 
     def rest(self, unit: int) -> dict[str, int]:
-        """Return what a running unit may still use of each limit: what it has reserved itself, but not what others
-        have.
+        """Return what a running unit may still use of each limit: what it has reserved itself,
+        but not what others have.
         """
         reserved = self.reserved.get(unit, Amounts())
         rest: dict[str, int] = {}
@@ -252,7 +269,9 @@ def _cost_of(tokens: int, price: int) -> int:
 
 
 def ledger(budget: Budget | None) -> dict[str, dict[str, Any]]:
-    """Return the limit, the spent and the reserved amount of all that a run counts. `cost` is in dollars."""
+    """Return the limit, the spent and the reserved amount of all that a run
+    counts. `cost` is in dollars.
+    """
     if budget is None:
         return {}
     return {name: _row(budget, name) for name in ("tokens", "cost", "calls", "nodes")}
@@ -276,7 +295,8 @@ def _row(budget: Budget, name: str) -> dict[str, Any]:
 class Slice:
     """What the calls of one task of a script may spend.
 
-    `waiting` is a heap of ready units as (priority, rank, unit). Some of them may have been cancelled.
+    `waiting` is a heap of ready units as (priority, rank, unit). Some of them
+    may have been cancelled.
     """
 
     budget: Budget
@@ -285,9 +305,11 @@ class Slice:
 
 @dataclass(slots=True)
 class Rate:
-    """A provider takes `limit` calls a minute. `running` nodes call it now; the `ended` nodes so far made `calls`.
+    """A provider takes `limit` calls a minute. `running` nodes call it now; the `ended`
+    nodes so far made `calls`.
 
-    `waiting` is a heap of ready units as (priority, rank, unit). Some of them may have been cancelled.
+    `waiting` is a heap of ready units as (priority, rank, unit). Some of them
+    may have been cancelled.
     """
 
     limit: int
@@ -298,8 +320,8 @@ class Rate:
 
     @property
     def room(self) -> int:
-        """How many more nodes may start: the rate divided by the calls a node makes (the mean so far, or one). At least
-        one, so that a run never stalls.
+        """How many more nodes may start: the rate divided by the calls a node makes (the mean so
+        far, or one). At least one, so that a run never stalls.
         """
         most = self.limit
         if self.calls > self.ended:

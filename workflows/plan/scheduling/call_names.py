@@ -12,5 +12,7 @@ def unit_called(state: RunState, program: int, name: str) -> int:
 
 
 def name_of(state: RunState, program: int, call: int) -> str:
-    """Return what the script of a program calls a unit: its id, unless the script has taken the unit over."""
+    """Return what the script of a program calls a unit: its id, unless the script
+    has taken the unit over.
+    """
     return state.sessions[program].names.get(call, state.graph.specs[call].id)

@@ -25,9 +25,11 @@ ANSWERED = ("NotNeeded", "the model has answered without it")
 _UNREAD = ("NotNeeded", "the program has ended without it")
 
 
-def cancel_inputs(state: RunState, of: Sequence[int], note: tuple[str, str], off: Iterable[int] = ()) -> None:
-    """Cancel what only these nodes needed or have begun, and then what only that needed. Those in `off` need nothing
-    any more either.
+def cancel_inputs(
+    state: RunState, of: Sequence[int], note: tuple[str, str], off: Iterable[int] = ()
+) -> None:
+    """Cancel what only these nodes needed or have begun, and then what only that needed. Those in
+    `off` need nothing any more either.
     """
     fed: list[int] = []
     for node in of:
@@ -37,7 +39,11 @@ def cancel_inputs(state: RunState, of: Sequence[int], note: tuple[str, str], off
 
 
 def give_up(
-    state: RunState, calls: Sequence[int], note: tuple[str, str] = GIVEN_UP, *, spares_writes: bool = True
+    state: RunState,
+    calls: Sequence[int],
+    note: tuple[str, str] = GIVEN_UP,
+    *,
+    spares_writes: bool = True,
 ) -> None:
     """Cancel calls for which no script waits any more, and what only they needed."""
 
@@ -49,8 +55,8 @@ def give_up(
 
 
 def expire(state: RunState, call: int) -> None:
-    """Fail a program's call that has not ended in time, and cancel what only it needed. A write of which nobody knows
-    whether it was made waits for a person still.
+    """Fail a program's call that has not ended in time, and cancel what only it needed. A write of
+    which nobody knows whether it was made waits for a person still.
     """
     status = state.status[call]
     if not live(status) or status == IN_DOUBT:
@@ -63,8 +69,9 @@ def expire(state: RunState, call: int) -> None:
 
 
 def cancel_unread(state: RunState, program: int) -> None:
-    """Cancel the calls and tasks that a program has begun and not waited for when it ends. Its writes go on to their
-    ends, and so does what a person has run again after the script was told of its end.
+    """Cancel the calls and tasks that a program has begun and not waited for when it ends.
+    Its writes go on to their ends, and so does what a person has run again after the
+    script was told of its end.
     """
     session = state.sessions[program]
     calls: dict[int, None] = {}
@@ -85,8 +92,8 @@ def cancel_calls(state: RunState, program: int) -> None:
 
 
 def cancel_running_calls(state: RunState, turn: int) -> None:
-    """Cancel the calls of a tool loop that go on although the model has come to its answer, in this turn or in one
-    behind it.
+    """Cancel the calls of a tool loop that go on although the model has come to its answer, in this
+    turn or in one behind it.
     """
     specs = state.graph.specs
     turns = [turn]
@@ -108,7 +115,9 @@ def give_up_for_model(state: RunState, join: int) -> None:
 
 
 def _calls_going_on(state: RunState, turn: int) -> list[int]:
-    """Return the calls before a turn of a tool loop, some of which may run although the turn has started."""
+    """Return the calls before a turn of a tool loop, some of which may run
+    although the turn has started.
+    """
     specs = state.graph.specs
     calls: list[int] = []
     for dep in state.graph.deps[turn]:
@@ -118,7 +127,9 @@ def _calls_going_on(state: RunState, turn: int) -> list[int]:
 
 
 def _fed(state: RunState, node: int) -> Iterator[int]:
-    """Yield what a node waits for or could have told it later, and what it has called as a program."""
+    """Yield what a node waits for or could have told it later, and what it
+    has called as a program.
+    """
     graph = state.graph
     yield from graph.deps[node]
     yield from _calls_going_on(state, node)
@@ -133,12 +144,13 @@ def _cancel(
     note: tuple[str, str],
     spared: Callable[[int], bool] = lambda _: False,
 ) -> None:
-    """Cancel those of `nodes` that nothing outside `off` needs, and then what only they needed, but not the `spared`.
+    """Cancel those of `nodes` that nothing outside `off` needs, and then what only they
+    needed, but not the `spared`.
 
-    Consumers come before what they consume, so that a node is mostly visited once, when all its consumers are decided.
-    A node that comes too early, because nodes were appended since the graph was sorted, comes again with each of its
-    consumers: to sort the graph here would take longer the more nodes there are. A blocked node has nothing to cancel,
-    but no longer needs anything either.
+    Consumers come before what they consume, so that a node is mostly visited once, when all its
+    consumers are decided. A node that comes too early, because nodes were appended since the graph
+    was sorted, comes again with each of its consumers: to sort the graph here would take longer the
+    more nodes there are. A blocked node has nothing to cancel, but no longer needs anything either.
     """
     heap: list[tuple[int, int]] = []
     _visit_later(state, heap, nodes)
@@ -164,14 +176,18 @@ def _cancel(
 
 
 def _visit_later(state: RunState, heap: list[tuple[int, int]], nodes: Iterable[int]) -> None:
-    """Put those of the nodes that can still be cancelled into the heap: consumers come out before what they consume."""
+    """Put those of the nodes that can still be cancelled into the heap: consumers come out
+    before what they consume.
+    """
     for node in nodes:
         if _open(state, node):
             heappush(heap, (-state.graph.place[node], node))
 
 
 def with_fallbacks(state: RunState, node: int) -> list[int]:
-    """Return a node, the fallback it waits for, the fallback of that one, and so on: they are cancelled together."""
+    """Return a node, the fallback it waits for, the fallback of that one, and so on: they
+    are cancelled together.
+    """
     chain = [node]
     while state.status[node] == DELEGATED:
         node = state.graph.specs[node].successor

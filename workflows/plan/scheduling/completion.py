@@ -1,7 +1,8 @@
-"""How a unit ends: with a value, without one, by its `on_error`, or cancelled. Nothing here looks at other units.
+"""How a unit ends: with a value, without one, by its `on_error`, or cancelled. Nothing
+here looks at other units.
 
-The effects on other units go through the work list (`propagation.py`) and never through recursion. A chain of thousands
-of skips costs no stack, and the order is explicit: first in, first out.
+The effects on other units go through the work list (`propagation.py`) and never through recursion.
+A chain of thousands of skips costs no stack, and the order is explicit: first in, first out.
 """
 
 from sennit.workflows.plan.limits import MAX_NOTE_CHARACTERS, MAX_WHOLE_NOTES
@@ -90,7 +91,9 @@ def _start_again(state: RunState, unit: int, outcome: Outcome) -> None:
 
 
 def _ask(state: RunState, unit: int, question: Question) -> None:
-    """Ask a person, unless a rule has decided; not about values of which some are being made again."""
+    """Ask a person, unless a rule has decided; not about values of which
+    some are being made again.
+    """
     state.approved.pop(unit, None)  # what it asks is another thing
     if _has_live_dependency(state, unit):
         put_back(state, unit)
@@ -108,7 +111,8 @@ def _ask(state: RunState, unit: int, question: Question) -> None:
 def _has_live_dependency(state: RunState, unit: int) -> bool:
     """Whether a value that a unit has read is being made again."""
     node = state.node_of(unit)
-    # An item does not read all of the map that its own runs behind, but only the item of it that has its place.
+    # An item does not read all of the map that its own runs behind, but only the item of
+    # it that has its place.
     source = state.graph.specs[node].source
     for dep in state.graph.deps[node]:
         if dep != source and live(state.status[dep]):
@@ -150,7 +154,9 @@ def succeed(state: RunState, unit: int, outcome: Outcome) -> None:
 
 
 def fail(state: RunState, unit: int, kind: str, message: str, *, derived: bool = False) -> None:
-    """Fail a unit for good and do what its `on_error` says. `derived`: it failed only because of a dependency."""
+    """Fail a unit for good and do what its `on_error` says. `derived`: it failed only
+    because of a dependency.
+    """
     spec = state.spec_of(unit)
     item = state.is_item(unit)
     if len(state.notes) >= MAX_WHOLE_NOTES:
@@ -159,7 +165,8 @@ def fail(state: RunState, unit: int, kind: str, message: str, *, derived: bool =
     if kind == BAD_OUTPUT and may_write(state, unit):
         _note(state, unit, state.generation[unit], "made")
 
-    # Nothing follows from a failure of which nobody knows whether it is one: a person decides first.
+    # Nothing follows from a failure of which nobody knows whether it is one:
+    # a person decides first.
     if _is_in_doubt(state, unit, kind):
         _doubt(state, unit, kind, message)
         return
@@ -184,19 +191,24 @@ def fail(state: RunState, unit: int, kind: str, message: str, *, derived: bool =
 
 
 def _turn_to_fallback(state: RunState, node: int) -> bool:
-    """Have the fallback of a node run in its place; return whether there is one that may still run."""
+    """Have the fallback of a node run in its place; return whether there is
+    one that may still run.
+    """
     graph = state.graph
     fallback = graph.fallback_of(node)
     if fallback < 0 or state.status[fallback] != PENDING:
         return False
-    if fallback != graph.specs[node].successor:  # the turns with which it went on when it ran before give way to it
+    # The turns with which it went on when it ran before give way to it.
+    if fallback != graph.specs[node].successor:
         graph.put_behind(fallback, node)
     state.status[node] = DELEGATED
     state.mark(fallback)
     return True
 
 
-def end_without_value(state: RunState, unit: int, status: int, note: tuple[str, str] | None = None) -> None:
+def end_without_value(
+    state: RunState, unit: int, status: int, note: tuple[str, str] | None = None
+) -> None:
     """The unit ends, or is blocked, without a value."""
     state.status[unit] = status
     state.waits.open.pop(unit, None)
@@ -221,7 +233,9 @@ def put_back(state: RunState, unit: int) -> None:
 
 
 def supplied(state: RunState, node: int) -> bool:
-    """Whether an open map's items may start: not while a node that the map needs is running again."""
+    """Whether an open map's items may start: not while a node that the map
+    needs is running again.
+    """
     if state.status[node] != EXPANDED:
         return False
     spec = state.graph.specs[node]
@@ -250,7 +264,9 @@ def feed(state: RunState, unit: int) -> None:
 
 
 def _feed(state: RunState, unit: int) -> None:
-    """Queue a pending unit of an item of a map that is supplied, or end it, by how the unit before it has ended."""
+    """Queue a pending unit of an item of a map that is supplied, or end it, by how the
+    unit before it has ended.
+    """
     before = state.before(unit)
     status = SUCCEEDED if before < 0 else state.status[before]
     if status == SUCCEEDED:
@@ -272,7 +288,9 @@ def _feed(state: RunState, unit: int) -> None:
 
 
 def cancel(state: RunState, unit: int, status: int, note: tuple[str, str]) -> None:
-    """End a live unit and what runs for it: a map's items, or a fallback node. Later results are ignored."""
+    """End a live unit and what runs for it: a map's items, or a fallback node.
+    Later results are ignored.
+    """
     stack = [unit]
     while stack:
         here = stack.pop()
@@ -288,7 +306,8 @@ def cancel(state: RunState, unit: int, status: int, note: tuple[str, str]) -> No
                     stack.append(item)
         elif before == DELEGATED:
             spec = state.graph.specs[here]
-            if spec.kind in ("program", "task"):  # it has run until now, and not only for its first advance
+            # It has run until now, and not only for its first advance.
+            if spec.kind in ("program", "task"):
                 state.millis[here] = state.now - state.started[here]
             if spec.successor >= 0 and live(state.status[spec.successor]):
                 stack.append(spec.successor)
@@ -298,8 +317,8 @@ def cancel(state: RunState, unit: int, status: int, note: tuple[str, str]) -> No
 
 
 def may_write(state: RunState, unit: int) -> bool:
-    """Whether the activity of a running unit may write: a tool that does, or a sub-agent with such a tool. What nobody
-    has approved only asks, and what a person has answered calls nothing.
+    """Whether the activity of a running unit may write: a tool that does, or a sub-agent with such
+    a tool. What nobody has approved only asks, and what a person has answered calls nothing.
     """
     spec = state.spec_of(unit)
     if spec.effect != "write" or unit in state.answers:
@@ -310,7 +329,9 @@ def may_write(state: RunState, unit: int) -> bool:
 
 
 def cut_off(state: RunState, unit: int) -> None:
-    """Stop a running unit. A write keeps its slot and its locks until it is known what became of it."""
+    """Stop a running unit. A write keeps its slot and its locks until it is
+    known what became of it.
+    """
     generation = state.generation[unit]
     state.out.append(Cancel(unit, generation))
     if may_write(state, unit):
@@ -323,8 +344,8 @@ def cut_off(state: RunState, unit: int) -> None:
 
 
 def note_end(state: RunState, unit: int, generation: int, outcome: Outcome) -> bool:
-    """Note what became of a write that was cut off. If its end does not say it, the ledger of effects is asked, and
-    False returned: the write goes on to be in flight.
+    """Note what became of a write that was cut off. If its end does not say it, the ledger of
+    effects is asked, and False returned: the write goes on to be in flight.
     """
     is_agent = state.kind_of(unit) == "agent"  # it tells of its writes one by one
     status = None if is_agent else fate_of(outcome)
@@ -374,8 +395,8 @@ def note_written(state: RunState, unit: int, write: Written) -> None:
 
 
 def _forget_made(state: RunState, unit: int) -> None:
-    """A write that has a result now was made before its run was reset: from now on its status tells that. The same
-    holds for the writes of a sub-agent.
+    """A write that has a result now was made before its run was reset: from now on its status tells
+    that. The same holds for the writes of a sub-agent.
     """
     _forget_effects(state, unit, "made")
 
@@ -393,7 +414,9 @@ def _forget_effects(state: RunState, unit: int, status: WriteStatus) -> None:
         state.effects.pop(unit, None)
 
 
-def _note(state: RunState, unit: int, generation: int, status: WriteStatus, below: str = "") -> None:
+def _note(
+    state: RunState, unit: int, generation: int, status: WriteStatus, below: str = ""
+) -> None:
     """Note what became of a write, once."""
     effect = Effect(generation, status, below)
     known = state.effects.get(unit, ())
@@ -411,7 +434,9 @@ def _note_below(state: RunState, unit: int, generation: int, outcome: Outcome) -
 
 
 def _is_lost(state: RunState, unit: int, outcome: Outcome) -> bool:
-    """Whether a write has ended without a word: by the loss of its workers, or by a stranger's hand."""
+    """Whether a write has ended without a word: by the loss of its workers,
+    or by a stranger's hand.
+    """
     if outcome.error is None:
         return False
     kind, _ = outcome.error
@@ -438,7 +463,9 @@ def _unknown(state: RunState, unit: int) -> bool:
 
 
 def _doubt(state: RunState, unit: int, kind: str, message: str) -> None:
-    """Wait for a person before any other node is told: not even `on_error` may take it for a failure."""
+    """Wait for a person before any other node is told: not even `on_error` may
+    take it for a failure.
+    """
     if kind in LOST:
         state.notes[unit] = (UNKNOWN_OUTCOME, f"{message}; whether it took effect is not known")
     state.status[unit] = IN_DOUBT
@@ -448,7 +475,9 @@ def _doubt(state: RunState, unit: int, kind: str, message: str) -> None:
 
 
 def decided(state: RunState, unit: int) -> None:
-    """Forget the doubt about a unit's writes: a person has decided that it runs again, or what its result is."""
+    """Forget the doubt about a unit's writes: a person has decided that it runs again,
+    or what its result is.
+    """
     state.resumed.pop(unit, None)
     _forget_effects(state, unit, "unknown")
 
@@ -464,8 +493,8 @@ def _count_cut_off(state: RunState, unit: int) -> None:
 
 
 def skip_blocked(state: RunState, node: int, note: tuple[str, str] | None = None) -> None:
-    """End a blocked or failed node for good, and everything that is blocked behind it: no repair can help them any
-    more.
+    """End a blocked or failed node for good, and everything that is blocked behind it: no repair
+    can help them any more.
 
     They counted as ended without a value before, so nothing is counted again.
     """
@@ -476,14 +505,19 @@ def skip_blocked(state: RunState, node: int, note: tuple[str, str] | None = None
         if note:
             state.notes[here] = note
         for dependent in reversed(state.graph.consumers[here]):
-            if state.status[dependent] == BLOCKED and here not in state.graph.specs[dependent].watches:
+            if (
+                state.status[dependent] == BLOCKED
+                and here not in state.graph.specs[dependent].watches
+            ):
                 stack.append(dependent)
         not_needed(state, state.graph.specs[here].successor, stack)
         note = None
 
 
 def not_needed(state: RunState, fallback: int, blocked: list[int]) -> None:
-    """Skip a fallback whose node did not fail. A blocked one is added to `blocked`, to end without being counted."""
+    """Skip a fallback whose node did not fail. A blocked one is added to `blocked`, to end
+    without being counted.
+    """
     if fallback < 0:
         return
     if state.status[fallback] == BLOCKED:

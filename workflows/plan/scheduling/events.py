@@ -1,4 +1,6 @@
-"""What goes into the scheduler and what comes out: plain slotted values, cheap enough for the hot path."""
+"""What goes into the scheduler and what comes out: plain slotted values, cheap
+enough for the hot path.
+"""
 
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
@@ -15,9 +17,10 @@ EndStatus = Literal["done", "partial", "failed", "cancelled"]
 class Question(NamedTuple):
     """What a person is asked about a unit, with every value in place.
 
-    A write has the `digest` of its tool and arguments; `target` is the digest of what it would replace, "" where there
-    is nothing, or nothing is known of it. `arguments` are those that its tool takes, each with the JSON types that it
-    may have, none for any; None if the tool does not say which it takes.
+    A write has the `digest` of its tool and arguments; `target` is the digest of what it would
+    replace, "" where there is nothing, or nothing is known of it. `arguments` are those that its
+    tool takes, each with the JSON types that it may have, none for any; None if the tool does
+    not say which it takes.
 
     A `rule` of the operator may have decided already, by a `ruling`: then no person is asked.
     """
@@ -35,8 +38,8 @@ class Question(NamedTuple):
 
 
 class Approval(NamedTuple):
-    """A person's word on a write: for which digests, with which `args` in place of its own, and `by` whom. Or that of
-    the operator's `rule`.
+    """A person's word on a write: for which digests, with which `args` in place of its own, and
+    `by` whom. Or that of the operator's `rule`.
 
     `written` is the digest of what has run, where `args` have changed it.
     """
@@ -49,8 +52,8 @@ class Approval(NamedTuple):
     rule: str = ""
 
     def covers(self, asked: Question) -> bool:
-        """Whether the approval holds for this: the same arguments, and the same thing to replace. A rule decides by the
-        arguments alone.
+        """Whether the approval holds for this: the same arguments, and the same thing to replace. A
+        rule decides by the arguments alone.
         """
         if self.rule:
             return self.digest == asked.digest
@@ -61,7 +64,8 @@ WriteStatus = Literal["in flight", "made", "not made", "unknown"]
 
 
 class Effect(NamedTuple):
-    """What became of a write, where the status of its node does not tell: it was cut off, or nobody knows.
+    """What became of a write, where the status of its node does not tell: it was
+    cut off, or nobody knows.
 
     `generation` is that of its node. A sub-agent's writes are told by their paths `below` its node.
     """
@@ -76,8 +80,8 @@ TASK_ENDS: tuple[TaskStatus, ...] = ("succeeded", "failed", "cancelled")
 
 
 class TaskNews(NamedTuple):
-    """What a program tells of a task of its script, for people to see: that it runs, or how it has ended, and when, in
-    milliseconds.
+    """What a program tells of a task of its script, for people to see: that it runs, or how it has
+    ended, and when, in milliseconds.
     """
 
     id: str
@@ -88,7 +92,9 @@ class TaskNews(NamedTuple):
 
 @dataclass(slots=True)
 class Outcome:
-    """How one node ended, after all its attempts. With a `question` it has not ended, but waits for a person."""
+    """How one node ended, after all its attempts. With a `question` it has not ended,
+    but waits for a person.
+    """
 
     digest: str | None = None
     """The reference to its output."""
@@ -100,7 +106,9 @@ class Outcome:
     skipped: bool = False
     """Whether its condition was false."""
     again: bool = False
-    """Whether it is put back; with an error it starts alone, because it has failed beside others."""
+    """Whether it is put back; with an error it starts alone, because it
+    has failed beside others.
+    """
     delegated: bool = False
     """Whether its successor, or what its script has called, runs before it ends."""
     usage: Usage | None = NO_USAGE
@@ -123,22 +131,27 @@ class Outcome:
     span: tuple[int, int] = (0, 0)
     """When the call itself began and ended, in milliseconds; zeros if nobody has said so."""
     needs: int = 0
-    """The tokens of a prompt for which its grant was too small. It starts again with a larger one."""
+    """The tokens of a prompt for which its grant was too small. It starts
+    again with a larger one.
+    """
     tasks: tuple[TaskNews, ...] = ()
     """Of a program: what it tells of tasks, in order."""
 
 
 @dataclass(slots=True)
 class RunStarted:
-    """The plan is known: admit every node without dependencies. `more` says that its planner still writes."""
+    """The plan is known: admit every node without dependencies. `more` says that
+    its planner still writes.
+    """
 
     more: bool = False
 
 
 @dataclass(slots=True)
 class PlanHeld:
-    """A person is asked about the plan before any of it starts: `RunStarted` then says that they have approved it. The
-    question has the plan's forecast and its digest. With a `graph`, that takes the place of the plan so far.
+    """A person is asked about the plan before any of it starts: `RunStarted` then says that they
+    have approved it. The question has the plan's forecast and its digest. With a `graph`, that
+    takes the place of the plan so far.
     """
 
     question: Question
@@ -147,15 +160,15 @@ class PlanHeld:
 
 @dataclass(slots=True)
 class PlanRejected:
-    """A person has rejected the plan that they were asked about. A planner writes another one meanwhile, and nothing of
-    this one starts.
+    """A person has rejected the plan that they were asked about. A planner writes another one
+    meanwhile, and nothing of this one starts.
     """
 
 
 @dataclass(slots=True)
 class NodeEnded:
-    """A started unit ended. Ignored if the unit has a newer generation. With `more` others have ended at the same time:
-    nothing starts before another event has told of the last of them.
+    """A started unit ended. Ignored if the unit has a newer generation. With `more` others have
+    ended at the same time: nothing starts before another event has told of the last of them.
     """
 
     unit: int
@@ -179,7 +192,8 @@ class Answered:
 
 @dataclass(slots=True)
 class ApprovalDecided:
-    """A person approved or rejected a write, or a request for more nodes; of a map or a tool loop, all that wait.
+    """A person approved or rejected a write, or a request for more nodes; of a map or a
+    tool loop, all that wait.
 
     `args` take the place of a write's own arguments.
     """
@@ -208,12 +222,14 @@ class SkipRequested:
 
 @dataclass(slots=True)
 class NodesAppended:
-    """The plan goes on with these nodes, and with another answer if it has one. They name others by their units.
+    """The plan goes on with these nodes, and with another answer if it has one. They name
+    others by their units.
 
-    `ended` is the end of the node that has asked for them. If it is delegated, they are the calls of a tool loop, and
-    its next turn, which comes last and takes over its end. Without `ended` they come from a planner, and `more` says
-    that it still writes, so the run neither ends nor parks. `facts` are those of older nodes that only these ask for;
-    `fallbacks` say that of older nodes' fallback values.
+    `ended` is the end of the node that has asked for them. If it is delegated, they are the calls
+    of a tool loop, and its next turn, which comes last and takes over its end. Without `ended`
+    they come from a planner, and `more` says that it still writes, so the run neither ends nor
+    parks. `facts` are those of older nodes that only these ask for; `fallbacks` say that of older
+    nodes' fallback values.
     """
 
     page: ExecutionPlan
@@ -225,12 +241,14 @@ class NodesAppended:
 
 @dataclass(slots=True)
 class ProgramAdvanced:
-    """The script of a program has made `calls`, and waits; `ended` is the end of the activity in which it did.
+    """The script of a program has made `calls`, and waits; `ended` is the end of the
+    activity in which it did.
 
-    It waits for the units `waits`, among which those behind the nodes of the run are places of `calls`, and for all for
-    which it waited before but the `past` ones. It has `given_up` calls, by their ids. `ends` are those of calls that
-    the activity has made itself, by their ids, in order. The next advance goes on from the stored `session`; with an
-    `end` the script has come to its end in this activity, and that is how.
+    It waits for the units `waits`, among which those behind the nodes of the run are places of
+    `calls`, and for all for which it waited before but the `past` ones. It has `given_up` calls, by
+    their ids. `ends` are those of calls that the activity has made itself, by their ids, in order.
+    The next advance goes on from the stored `session`; with an `end` the script has come to its end
+    in this activity, and that is how.
     """
 
     ended: NodeEnded
@@ -245,7 +263,9 @@ class ProgramAdvanced:
 
 @dataclass(slots=True)
 class PlanReplaced:
-    """The run starts on another plan from its beginning. What the old plan had reserved counts as spent."""
+    """The run starts on another plan from its beginning. What the old plan had
+    reserved counts as spent.
+    """
 
     graph: Graph
 
@@ -259,7 +279,9 @@ class InputsRead:
 
 @dataclass(slots=True)
 class DrainStarted:
-    """Nothing more is started, so that the run can continue as new: for so many milliseconds, or for good."""
+    """Nothing more is started, so that the run can continue as new: for so many
+    milliseconds, or for good.
+    """
 
     millis: int | None = None
 
@@ -271,7 +293,9 @@ class DrainEnded:
 
 @dataclass(slots=True)
 class ProgramEdited:
-    """A program has another script, which is on a page of its own, and runs again from its start."""
+    """A program has another script, which is on a page of its own, and
+    runs again from its start.
+    """
 
     unit: int
     page: str = ""
@@ -281,8 +305,8 @@ class ProgramEdited:
 
 @dataclass(slots=True)
 class BudgetRaised:
-    """New limits of the budget by name; the others stay. With `millis` the run ends after so much time from now. The
-    `ceilings` are what a person may raise limits to at most, from now on.
+    """New limits of the budget by name; the others stay. With `millis` the run ends after so much
+    time from now. The `ceilings` are what a person may raise limits to at most, from now on.
     """
 
     limits: dict[str, int]
@@ -291,8 +315,8 @@ class BudgetRaised:
 
 
 class Written(NamedTuple):
-    """A write that the ledger of effects knows of: by the path of its node and by the call's key, in a generation, and
-    by its path `below` the node if a sub-agent makes it.
+    """A write that the ledger of effects knows of: by the path of its node and by the call's key,
+    in a generation, and by its path `below` the node if a sub-agent makes it.
     """
 
     path: str
@@ -304,7 +328,9 @@ class Written(NamedTuple):
 
 @dataclass(slots=True)
 class LedgerRead:
-    """The ledger of effects has been read after a reset: it knows writes that the run may have forgotten."""
+    """The ledger of effects has been read after a reset: it knows writes that the
+    run may have forgotten.
+    """
 
     writes: tuple[Written, ...]
 
@@ -355,14 +381,18 @@ class Start:
     asks: bool = False
     """Whether only to put together what it asks a person."""
     following: int = -1
-    """The program whose script waits for nothing but this unit, and goes on in the same activity."""
+    """The program whose script waits for nothing but this unit, and goes
+    on in the same activity.
+    """
     limits: dict[str, int] | None = None
     """Of a sub-agent: its part of the budget."""
 
 
 @dataclass(slots=True)
 class Cancel:
-    """Stop the activity that runs this unit in this generation. Of a write, its end is still to be told."""
+    """Stop the activity that runs this unit in this generation. Of a write, its
+    end is still to be told.
+    """
 
     unit: int
     generation: int
@@ -370,8 +400,8 @@ class Cancel:
 
 @dataclass(slots=True)
 class LookUp:
-    """Look in the ledger of effects what became of a write that was cut off in this generation. It ends once more, with
-    its result, `NotWritten` or `UnknownOutcome`.
+    """Look in the ledger of effects what became of a write that was cut off in this generation. It
+    ends once more, with its result, `NotWritten` or `UnknownOutcome`.
     """
 
     unit: int

@@ -13,7 +13,9 @@ _OF_THE_RUN = (*_LIMITS, "now", "timings", "on_failure", "forks", "out")
 
 
 def start_over(state: RunState, graph: Graph) -> None:
-    """Start on another plan, and keep what belongs to the run. What the old plan had reserved counts as spent."""
+    """Start on another plan, and keep what belongs to the run. What the old plan had
+    reserved counts as spent.
+    """
     fresh = RunState(graph)
 
     # The rates keep how many calls there were, but none of them runs any more.
@@ -33,7 +35,8 @@ def start_over(state: RunState, graph: Graph) -> None:
 
 
 def append(state: RunState, event: NodesAppended) -> None:
-    """Take over the nodes with which the plan goes on, in time that does not depend on how many there were before.
+    """Take over the nodes with which the plan goes on, in time that does not depend on how
+    many there were before.
 
     If a model call ran before, the turns that it led to then give way.
     """
@@ -72,8 +75,8 @@ def _complete(state: RunState, event: NodesAppended) -> None:
 
 
 def _replace(state: RunState, turn: int) -> None:
-    """Give up a turn and all that followed from it, and the joins that only it waited for. Nothing wakes them any
-    more.
+    """Give up a turn and all that followed from it, and the joins that only it waited for.
+    Nothing wakes them any more.
     """
     graph = state.graph
     turns = _turns_from(state, turn)
@@ -83,7 +86,8 @@ def _replace(state: RunState, turn: int) -> None:
             cancel(state, node, SKIPPED, _RAN_AGAIN)
         state.status[node] = SKIPPED
         state.notes[node] = _RAN_AGAIN
-        state.inherited_failure.pop(node, None)  # or it would be worked out anew, and start without its inputs
+        # Or it would be worked out anew, and start without its inputs.
+        state.inherited_failure.pop(node, None)
     cancel_inputs(state, gone, NOT_MADE)
     graph.cut_off(gone)
 

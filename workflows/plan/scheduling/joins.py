@@ -1,15 +1,17 @@
-"""Rules of joins: when one closes, with which inputs, and when it cannot close any more; and what its value is.
+"""Rules of joins: when one closes, with which inputs, and when it cannot close any more;
+and what its value is.
 
-The value of a join is the outputs of its inputs, and that of a map those of its items, so neither is an activity. The
-reference is a *manifest*: the references of those outputs, as JSON, in the place of a digest. Whoever is given one
-reads the outputs.
+The value of a join is the outputs of its inputs, and that of a map those of its items, so neither
+is an activity. The reference is a *manifest*: the references of those outputs, as JSON, in the
+place of a digest. Whoever is given one reads the outputs.
 
-    "<digest>"                                        an output
-    [MANIFEST, ...]                                   a list of values: `all` and `quorum`, and a map's
-    null                                              in such a list, an item of a map that was skipped
-    {"id": .., "value": MANIFEST}                     an input that succeeded: `settled`
-    {"id": .., "status": .., "error": ..}             one that has no value
-    {"id": .., "status": "running", "error": null}    before a turn of a tool loop: a call that still runs
+    "<digest>"                                 an output
+    [MANIFEST, ...]                            a list of values: `all` and `quorum`, and a map's
+    null                                       in such a list, an item of a map that was skipped
+    {"id": .., "value": MANIFEST}              an input that succeeded: `settled`
+    {"id": .., "status": .., "error": ..}      one that has no value
+    {"id": .., "status": "running", "error": null}
+                                               before a turn of a tool loop: a call that runs
 """
 
 import json
@@ -60,10 +62,11 @@ Loss = tuple[str, str | None]
 
 
 def outcome(spec: NodeSpec, open_inputs: int, ok: int, late: bool | None, total: int) -> int:
-    """Return WAIT, CLOSE, FAIL or LATE for a join with so many open inputs and inputs with a value. O(1).
+    """Return WAIT, CLOSE, FAIL or LATE for a join with so many open inputs and
+    inputs with a value. O(1).
 
-    `late` is true when the deadline has just passed, false when it has closed the join before: then a quorum may
-    stay short. LATE is the failure of a join that a deadline does not close.
+    `late` is true when the deadline has just passed, false when it has closed the join before: then
+    a quorum may stay short. LATE is the failure of a join that a deadline does not close.
     """
     is_tolerant = spec.policy in ("settled", "quorum")
     if late and is_tolerant:
@@ -98,7 +101,9 @@ def _close_behind_all(open_inputs: int) -> int:
 
 
 def _wanted(spec: NodeSpec, total: int) -> int:
-    """Return how many inputs with a value `first` or a quorum wants. A quorum below 0 is a share in percent."""
+    """Return how many inputs with a value `first` or a quorum wants. A quorum below 0
+    is a share in percent.
+    """
     if spec.policy == "first":
         return 1
     if spec.quorum >= 0:
@@ -108,8 +113,9 @@ def _wanted(spec: NodeSpec, total: int) -> int:
 
 
 def may_turn_start(state: RunState, join: int) -> bool:
-    """Whether a model's next turn may start: so many of the calls of this turn have ended as its plan says, or its time
-    is over and one has. Writes, calls that ask a person and those that the model waits for have always ended before.
+    """Whether a model's next turn may start: so many of the calls of this turn have ended as its
+    plan says, or its time is over and one has. Writes, calls that ask a person and those that the
+    model waits for have always ended before.
     """
     spec = state.graph.specs[join]
     for node in spec.inputs:
@@ -147,7 +153,9 @@ def ended_inputs(state: RunState, join: int) -> tuple[int, ...]:
 
 
 def inputs_of(state: RunState, join: int) -> Sequence[int]:
-    """Return the inputs of a join; with `of_items` the items of its map, none before that is open."""
+    """Return the inputs of a join; with `of_items` the items of its map,
+    none before that is open.
+    """
     spec = state.graph.specs[join]
     source = _map_joined(spec)
     if source is None:
@@ -169,7 +177,9 @@ def of_items(state: RunState, node: int) -> list[int]:
 
 
 def total(state: RunState, join: int) -> int:
-    """Return how many inputs a join has: of a map that is not open yet, the most that it may have."""
+    """Return how many inputs a join has: of a map that is not open yet, the
+    most that it may have.
+    """
     source = _unopened_map(state, join)
     if source is None:
         return len(inputs_of(state, join))
@@ -222,7 +232,9 @@ def winners(state: RunState, join: int) -> tuple[int, ...]:
 
 
 def reason(state: RunState, join: int) -> str:
-    """Return why a join cannot close, as a sentence, with why the first of its inputs has no value."""
+    """Return why a join cannot close, as a sentence, with why the first of
+    its inputs has no value.
+    """
     spec = state.graph.specs[join]
     inputs = inputs_of(state, join)
     valueless: list[int] = []
@@ -293,7 +305,9 @@ class JoinInput(NamedTuple):
 
 
 def parts_of(state: RunState, node: int) -> Sequence[int]:
-    """Return the units whose values the value of a join that has closed is made of, or that of a map."""
+    """Return the units whose values the value of a join that has closed is
+    made of, or that of a map.
+    """
     if state.graph.specs[node].kind == "map":
         return state.values(node)
     return state.chosen.get(node, ())
@@ -311,7 +325,9 @@ def makers(state: RunState, units: Iterable[int]) -> list[int]:
 
 
 def _gathered_parts(state: RunState, unit: int) -> Sequence[int]:
-    """Return the units of which a join or a map has its value; none if an activity has stored the value of a map."""
+    """Return the units of which a join or a map has its value; none if an activity has
+    stored the value of a map.
+    """
     kind = state.kind_of(unit)
     if kind not in ("join", "map"):
         return ()
@@ -322,8 +338,8 @@ def _gathered_parts(state: RunState, unit: int) -> Sequence[int]:
 
 
 def manifest(state: RunState, join: int) -> str:
-    """Return the reference of the value of a join that has closed, or of a map whose items have ended: of `first`,
-    mostly the digest of the value.
+    """Return the reference of the value of a join that has closed, or of a map whose items have
+    ended: of `first`, mostly the digest of the value.
     """
     spec = state.graph.specs[join]
     chosen = parts_of(state, join)
@@ -345,7 +361,9 @@ def manifest(state: RunState, join: int) -> str:
 
 
 def _turn_ends(state: RunState, join: int) -> list[dict[str, Any]]:
-    """Return how the calls before a model's turn had ended when that could start, whatever has ended since then."""
+    """Return how the calls before a model's turn had ended when that could start,
+    whatever has ended since then.
+    """
     ended = dict.fromkeys(state.chosen[join])
     valueless = [call for call in ended if state.status[call] != SUCCEEDED]
     losses = lost(state, valueless)
@@ -365,7 +383,9 @@ def _input(state: RunState, node: int, losses: dict[int, Loss]) -> JoinInput:
 
 
 def manifest_of(policy: str, inputs: Sequence[JoinInput]) -> str:
-    """Return the reference of the value that a join of this policy has of the inputs that it takes."""
+    """Return the reference of the value that a join of this policy has of
+    the inputs that it takes.
+    """
     if policy == "settled":
         return _reference(list(map(_end, inputs)))
     values = list(map(_value, inputs))
@@ -402,9 +422,9 @@ def is_manifest(reference: str) -> bool:
 
 
 def outcome_of(state: RunState, join: int) -> Outcome | None:
-    """Return the value of a join that has closed, or of a map whose items have ended; None if an activity has to store
-    it, because it is too much to stand in the input of each consumer, or because a condition reads more of it than is
-    known of its inputs.
+    """Return the value of a join that has closed, or of a map whose items have ended; None if an
+    activity has to store it, because it is too much to stand in the input of each consumer, or
+    because a condition reads more of it than is known of its inputs.
     """
     reference = manifest(state, join)
     facts = _facts(state, join)
@@ -423,7 +443,8 @@ def _is_carried(state: RunState, join: int, reference: str) -> bool:
     if _levels(json.loads(reference)) > MAX_MANIFEST_LEVELS:
         return False
 
-    # Count the inputs of activities in which the manifest would stand, and what else stands in each of them.
+    # Count the inputs of activities in which the manifest would stand, and what else
+    # stands in each of them.
     graph = state.graph
     times = 0
     beside: list[int] = []
@@ -445,7 +466,9 @@ def _is_carried(state: RunState, join: int, reference: str) -> bool:
 
 
 def _may_grow(state: RunState) -> bool:
-    """Whether nodes may come that read what others read already: from a planner, or from a model call."""
+    """Whether nodes may come that read what others read already: from a
+    planner, or from a model call.
+    """
     if state.streaming:
         return True
     return any(spec.kind == "llm" for spec in state.graph.specs)
@@ -464,8 +487,8 @@ def _levels(part: Any) -> int:
 
 
 def _facts(state: RunState, join: int) -> dict[str, Scalar] | None:
-    """Return the facts of a join's or a map's value that conditions, maps and joins read; None if one of a condition
-    or a map is not known.
+    """Return the facts of a join's or a map's value that conditions, maps and joins read; None if
+    one of a condition or a map is not known.
     """
     wanted = state.graph.wanted.get(join, {})
     facts: dict[str, Scalar] = {}
@@ -506,7 +529,9 @@ def _fact(state: RunState, join: int, name: str) -> Scalar:
 
 
 def _fact_of_end(state: RunState, spec: NodeSpec, name: str) -> Scalar:
-    """Return the fact that tells how an input of a settled join has ended. Raises LookupError for any other."""
+    """Return the fact that tells how an input of a settled join has ended. Raises
+    LookupError for any other.
+    """
     match parse_path(name):
         case (int(place), "status") if spec.policy == "settled":
             node = spec.inputs[place]

@@ -1,8 +1,9 @@
 """Locks: which units hold each of them, and which wait for it.
 
-A unit that finds a lock taken waits at that lock. When the last holder frees it, the lock wakes the units that may hold
-it next, and leaves the others asleep: so a lock that many units want costs O(log n) an end. A woken unit that does not
-start after all has the lock wake the next one (`ready.pass_on`), so no wake-up is lost.
+A unit that finds a lock taken waits at that lock. When the last holder frees it, the lock wakes the
+units that may hold it next, and leaves the others asleep: so a lock that many units want costs
+O(log n) an end. A woken unit that does not start after all has the lock wake the next one
+(`ready.pass_on`), so no wake-up is lost.
 """
 
 from dataclasses import dataclass, field
@@ -16,9 +17,11 @@ Waiter = tuple[int, int, int]
 
 @dataclass(slots=True)
 class Lock:
-    """One lock. All its `holders` hold it in the same `mode`: one alone, or many shared, or many apart from those.
+    """One lock. All its `holders` hold it in the same `mode`: one alone, or many shared, or
+    many apart from those.
 
-    `waiting` has a heap of waiters for each mode in which units want it. Some of them may have been cancelled.
+    `waiting` has a heap of waiters for each mode in which units want it. Some of them
+    may have been cancelled.
     """
 
     mode: int = SHARED
@@ -44,8 +47,8 @@ class Lock:
         heappush(self.waiting.setdefault(mode, []), waiter)
 
     def wake(self) -> list[Waiter]:
-        """Take the units out that may hold the lock next, all of them together: the first waiter that is admitted, and
-        unless that wants the lock alone, all that want it in the same mode.
+        """Take the units out that may hold the lock next, all of them together: the first waiter
+        that is admitted, and unless that wants the lock alone, all that want it in the same mode.
         """
         heads: dict[int, Waiter] = {}
         for mode, heap in self.waiting.items():

@@ -1,4 +1,6 @@
-"""The calls of programs: taking them over from a script, and going back when one of them gets another end."""
+"""The calls of programs: taking them over from a script, and going back when one of
+them gets another end.
+"""
 
 from collections.abc import Sequence
 
@@ -32,20 +34,23 @@ _TASK_ENDS = {"succeeded": SUCCEEDED, "failed": FAILED, "cancelled": CANCELLED}
 
 
 def append(state: RunState, event: ProgramAdvanced) -> None:
-    """Take over the calls with which a script goes on, in time that does not depend on how many there were before.
+    """Take over the calls with which a script goes on, in time that does not depend on how
+    many there were before.
 
     Calls that it made when it ran before are those that it made then, with how they ended or go on.
     """
     program = event.ended.unit
     session = state.sessions[program]
 
-    # The generations of new calls are looked up first: once the calls are in the graph, their keys mean them.
+    # The generations of new calls are looked up first: once the calls are in the
+    # graph, their keys mean them.
     calls, fresh = _taken_over(state, program, event.calls)
     generations = [_generation_of(state, spec) for spec in fresh]
     new = state.append(fresh, program)
     state.generation |= zip(new, generations, strict=True)
 
-    # All calls of the advance are the script's now, the old ones too, and count in the slices of their tasks.
+    # All calls of the advance are the script's now, the old ones too, and count in the
+    # slices of their tasks.
     session.take_calls(calls)
     for call in calls:
         enter_slices(state, call)
@@ -66,7 +71,8 @@ def append(state: RunState, event: ProgramAdvanced) -> None:
     made = [unit_called(state, program, name) for name, _ in event.ends]
     session.end_advance(waits, event.past, made, Advance(event.session))
 
-    # The new calls that the advance has made itself run until their ends are taken in the same step.
+    # The new calls that the advance has made itself run until their ends are
+    # taken in the same step.
     for call, (_, outcome) in zip(made, event.ends, strict=True):
         if call in new:
             _begin(state, call, outcome)
@@ -80,8 +86,8 @@ def append(state: RunState, event: ProgramAdvanced) -> None:
 
 
 def settle(state: RunState, program: int) -> None:
-    """Have a program whose advance has ended go on, if something for which its script waits has ended. If it has to
-    wait, what it has not called again is given up.
+    """Have a program whose advance has ended go on, if something for which its script waits has
+    ended. If it has to wait, what it has not called again is given up.
     """
     wake(state, program)
     if not state.queued[program]:
@@ -99,11 +105,14 @@ def give_up_left(state: RunState, program: int) -> None:
             session.spared[call] = None
 
 
-def _taken_over(state: RunState, program: int, specs: Sequence[NodeSpec]) -> tuple[list[int], list[NodeSpec]]:
-    """Take over those calls that the program made before. Return the units that all calls have or will have, and those
-    that are new.
+def _taken_over(
+    state: RunState, program: int, specs: Sequence[NodeSpec]
+) -> tuple[list[int], list[NodeSpec]]:
+    """Take over those calls that the program made before. Return the units that all calls have or
+    will have, and those that are new.
 
-    A unit that is taken over keeps its id, and people see where the script makes it now. A task runs again.
+    A unit that is taken over keeps its id, and people see where the script makes it
+    now. A task runs again.
     """
     graph = state.graph
     session = state.sessions[program]
@@ -126,8 +135,8 @@ def _taken_over(state: RunState, program: int, specs: Sequence[NodeSpec]) -> tup
 
 
 def _let_wait_again(state: RunState, call: int) -> None:
-    """Queue again what has waited for a slice of the budget when the script went back, and is made again now: the
-    script may have given its task no budget this time.
+    """Queue again what has waited for a slice of the budget when the script went back, and is made
+    again now: the script may have given its task no budget this time.
     """
     for unit in slices.with_turns(state, call):
         is_idle = state.status[unit] == PENDING and not state.queued[unit]
@@ -136,8 +145,8 @@ def _let_wait_again(state: RunState, call: int) -> None:
 
 
 def _generation_of(state: RunState, spec: NodeSpec) -> int:
-    """Return the generation of a new unit: that of the unit that has made the call before, for the ledger of effects
-    knows the call by that.
+    """Return the generation of a new unit: that of the unit that has made the call before, for the
+    ledger of effects knows the call by that.
     """
     known = state.graph.by_key.get(spec.key)
     if known is None:
@@ -160,7 +169,9 @@ def _begin(state: RunState, unit: int, outcome: Outcome) -> None:
 
 
 def _occupy(state: RunState, unit: int) -> None:
-    """Count a unit as one that runs in an activity with others, until its end is taken in the same step."""
+    """Count a unit as one that runs in an activity with others, until its end is
+    taken in the same step.
+    """
     state.status[unit] = RUNNING
     state.queued[unit] = False
     state.running += 1
@@ -174,7 +185,9 @@ def _occupy(state: RunState, unit: int) -> None:
 
 
 def follow_at_once(state: RunState, program: int) -> None:
-    """Begin the advance with which a script has come to its end in the activity of the one before."""
+    """Begin the advance with which a script has come to its end in the
+    activity of the one before.
+    """
     _occupy(state, program)
     tell(state, program)
 
@@ -212,11 +225,12 @@ def note_tasks(state: RunState, program: int, news: Sequence[TaskNews]) -> None:
 
 
 def go_back(state: RunState, program: int, number: int) -> None:
-    """Have a program go on again from where its script stood before an advance; with 0 it begins again.
+    """Have a program go on again from where its script stood before an advance;
+    with 0 it begins again.
 
-    What it had called from there on stays until the script calls it again, or has to wait for something else. What it
-    waits for again, and had given up later, is made again; writes are never given up so. Nodes that have read the
-    program's output wait for its new end.
+    What it had called from there on stays until the script calls it again, or has to wait for
+    something else. What it waits for again, and had given up later, is made again; writes are never
+    given up so. Nodes that have read the program's output wait for its new end.
     """
     if number == 0:
         reset.reset(state, program)
@@ -235,7 +249,9 @@ def go_back(state: RunState, program: int, number: int) -> None:
 
 
 def follow_end(state: RunState, call: int, *, same: bool) -> None:
-    """A call that ran again has ended: its program goes back to where the script was told of another end."""
+    """A call that ran again has ended: its program goes back to where the script
+    was told of another end.
+    """
     program = state.graph.caller_of(call)
     if program < 0:
         return

@@ -1,6 +1,7 @@
 """When the script of a program goes on, what it is told then, and what is known of its calls.
 
-Everything else about a call is as for any unit. The scheduler asks here whenever a call of a program ends or is reset.
+Everything else about a call is as for any unit. The scheduler asks here whenever a call of a
+program ends or is reset.
 """
 
 from typing import Any
@@ -10,7 +11,14 @@ from sennit.workflows.plan.limits import MAX_NOTED_FAILURES
 from sennit.workflows.plan.scheduling import ready, slices
 from sennit.workflows.plan.scheduling.joins import is_open
 from sennit.workflows.plan.scheduling.session import Session
-from sennit.workflows.plan.scheduling.state import CANCELLED, DELEGATED, FAILED, RUNNING, SUCCEEDED, RunState
+from sennit.workflows.plan.scheduling.state import (
+    CANCELLED,
+    DELEGATED,
+    FAILED,
+    RUNNING,
+    SUCCEEDED,
+    RunState,
+)
 
 CALL_FAILED = "CallFailed"
 """The failure of a program that does not catch the failure of one of its calls."""
@@ -22,7 +30,9 @@ PROGRAM_FAILED = "ProgramFailed"
 
 
 def wake(state: RunState, program: int) -> None:
-    """Have a program that waits go on if one of the calls for which it waits has ended, and else not."""
+    """Have a program that waits go on if one of the calls for which it waits
+    has ended, and else not.
+    """
     if state.status[program] != DELEGATED:
         return
     waits = state.sessions[program].waits
@@ -61,13 +71,14 @@ def ended(state: RunState, session: Session) -> tuple[int, ...]:
 
 
 def _keep_order(state: RunState, session: Session) -> None:
-    """Have what a script is told end after what it was told before, whatever the clocks of workers say: by these times
-    an edit tells it the same in the same order.
+    """Have what a script is told end after what it was told before, whatever the clocks of workers
+    say: by these times an edit tells it the same in the same order.
     """
     told = session.last.told
     noted = [state.ended_at.get(call, 0) for call in told]
 
-    # Calls that have ended at the same time go on to do so; every other time is later than the one before it.
+    # Calls that have ended at the same time go on to do so; every other time is later
+    # than the one before it.
     last = last_told(state, session)
     times: dict[int, int] = {}
     for at in sorted(noted):
@@ -81,7 +92,9 @@ def _keep_order(state: RunState, session: Session) -> None:
 
 
 def last_told(state: RunState, session: Session) -> int:
-    """Return when the last call ended of which the script was told before the advance that comes next."""
+    """Return when the last call ended of which the script was told before the
+    advance that comes next.
+    """
     for number in range(session.number - 1, -1, -1):
         told = session.advances[number].told
         if told:
@@ -91,8 +104,8 @@ def last_told(state: RunState, session: Session) -> int:
 
 
 def follows(state: RunState, call: int) -> int:
-    """Return the program whose script waits for nothing but this call, so that it can go on in the same activity, or
-    -1.
+    """Return the program whose script waits for nothing but this call, so that it can go on in
+    the same activity, or -1.
     """
     program = _waiting_caller(state, call)
     if program < 0:
@@ -121,8 +134,8 @@ def begin_again(state: RunState, program: int) -> None:
 
 
 def go_back_to(state: RunState, program: int, number: int) -> None:
-    """Have the session of a program stand where it stood before an advance, and its slices with it. A call that has
-    waited for one of these does not start before the script has made it again.
+    """Have the session of a program stand where it stood before an advance, and its slices with it.
+    A call that has waited for one of these does not start before the script has made it again.
     """
     session = state.sessions[program]
     session.go_back(number)
@@ -140,8 +153,8 @@ def go_back_to(state: RunState, program: int, number: int) -> None:
 
 
 def enter_slices(state: RunState, call: int) -> None:
-    """Count a call that a script has made, or made again, in the slices of its tasks, with what it reserves if it
-    runs.
+    """Count a call that a script has made, or made again, in the slices of its tasks, with what
+    it reserves if it runs.
     """
     slices.enter(state, call)
     if not state.slices:
@@ -152,7 +165,9 @@ def enter_slices(state: RunState, call: int) -> None:
 
 
 def advance_again(state: RunState, program: int) -> bool:
-    """Put an advance back that has not ended; return whether it is not the first one, which starts as any node does."""
+    """Put an advance back that has not ended; return whether it is not the first one, which
+    starts as any node does.
+    """
     session = state.sessions[program]
     if not session.has_begun:
         return False
@@ -163,8 +178,8 @@ def advance_again(state: RunState, program: int) -> bool:
 
 
 def retried_from(state: RunState, program: int) -> int:
-    """Return the advance from which a program goes on when a person has it run again: the one that has failed, unless
-    that was the fault of the script or of a call; then the first one.
+    """Return the advance from which a program goes on when a person has it run again: the one that
+    has failed, unless that was the fault of the script or of a call; then the first one.
     """
     kind = state.notes.get(program, ("",))[0]
     if state.status[program] != FAILED or kind in (CALL_FAILED, PROGRAM_FAILED):
@@ -185,7 +200,9 @@ def advance_number(state: RunState, unit: int) -> int:
 
 
 def log_name(state: RunState, unit: int) -> str:
-    """Return under which name is kept what the activity of a unit logs: an advance that is made again says it once."""
+    """Return under which name is kept what the activity of a unit logs: an advance that is
+    made again says it once.
+    """
     session = state.sessions.get(unit)
     if session is None or not session.has_begun:
         return state.path(unit)
@@ -196,9 +213,11 @@ def log_name(state: RunState, unit: int) -> str:
 
 
 def known_as(state: RunState, spec: NodeSpec) -> int:
-    """Return the unit that takes the place of a call of a script, because the program has made that call before; or -1.
+    """Return the unit that takes the place of a call of a script, because the program has made
+    that call before; or -1.
 
-    What has failed or was cancelled is made again, and what a person confirms asks: by a unit of its own.
+    What has failed or was cancelled is made again, and what a person confirms
+    asks: by a unit of its own.
     """
     if not spec.key:
         return -1
@@ -234,8 +253,8 @@ def is_told(state: RunState, call: int) -> bool:
 
 
 def has_gone_on(state: RunState, call: int) -> bool:
-    """Whether a script was told how its call has ended, and has come to another wait, or to the program's end without
-    an error.
+    """Whether a script was told how its call has ended, and has come to another wait, or to the
+    program's end without an error.
     """
     program = state.graph.caller_of(call)
     if program < 0:
@@ -247,7 +266,9 @@ def has_gone_on(state: RunState, call: int) -> bool:
 
 
 def has_taken_notice(state: RunState, call: int) -> bool:
-    """Whether a script was told how its call has ended, and has come to another wait or to its end."""
+    """Whether a script was told how its call has ended, and has come to
+    another wait or to its end.
+    """
     if not is_told(state, call):
         return False
     program = state.graph.caller_of(call)
@@ -255,7 +276,9 @@ def has_taken_notice(state: RunState, call: int) -> bool:
 
 
 def failures_read(state: RunState, program: int) -> list[int]:
-    """Return the failed calls because of which a program has failed: those of which its script was told last."""
+    """Return the failed calls because of which a program has failed: those of which
+    its script was told last.
+    """
     session = state.sessions.get(program)
     kind = state.notes.get(program, ("",))[0]
     if session is None or kind != CALL_FAILED:
@@ -268,8 +291,8 @@ def failures_read(state: RunState, program: int) -> list[int]:
 
 
 def beginning(state: RunState, program: int) -> dict[str, Any]:
-    """Return the fields of the first advance of a program: when it `ends` to wait, which is when it began for the first
-    time, `since` when it began again, and which of its calls had `failed` then.
+    """Return the fields of the first advance of a program: when it `ends` to wait, which is when it
+    began for the first time, `since` when it began again, and which of its calls had `failed` then.
     """
     fields: dict[str, Any] = {}
     if state.generation[program] > 1:
@@ -282,8 +305,8 @@ def beginning(state: RunState, program: int) -> dict[str, Any]:
 
 
 def _failed_before(state: RunState, program: int) -> list[str]:
-    """Return what the calls of a program are known by that have failed or were cancelled, as far as none of them may
-    have written anything.
+    """Return what the calls of a program are known by that have failed or were cancelled, as far as
+    none of them may have written anything.
     """
     graph = state.graph
     marks: list[str] = []

@@ -90,7 +90,9 @@ def _count_in(state: RunState, join: int, status: int) -> None:
 
 
 def _recount(state: RunState, unit: int) -> None:
-    """Count the other nodes again: while an edit passes through the graph, their counts are not reliable."""
+    """Count the other nodes again: while an edit passes through the graph, their
+    counts are not reliable.
+    """
     for node in state.graph.consumers[unit]:
         state.mark(node)
     for join in state.graph.joins[unit]:
@@ -109,8 +111,8 @@ def _block_or_skip(state: RunState, node: int, cause: int) -> None:
 
 
 def source_ended(state: RunState, node: int, status: int) -> None:
-    """Go on with a map whose items ran behind those of a map that has ended: if that was skipped or cancelled it ends,
-    else when all its items have ended.
+    """Go on with a map whose items ran behind those of a map that has ended: if that was skipped or
+    cancelled it ends, else when all its items have ended.
     """
     is_source_gone = status in (SKIPPED, CANCELLED)
     if state.status[node] == BLOCKED and is_source_gone:
@@ -149,7 +151,9 @@ def _end_host(state: RunState, host: int, fallback: int, status: int) -> None:
         at = state.ended_at.get(fallback, 0)
         facts = state.facts.get(fallback)
         succeed(state, host, Outcome(state.digest[fallback], state.size[fallback], facts, at=at))
-    elif status == FAILED and state.graph.specs[fallback].maker >= 0:  # the last turn fails as the tool loop does
+    elif (
+        status == FAILED and state.graph.specs[fallback].maker >= 0
+    ):  # the last turn fails as the tool loop does
         kind, message = state.notes.get(host) or state.notes[fallback]
         fail(state, host, kind, message)
     else:
@@ -158,7 +162,9 @@ def _end_host(state: RunState, host: int, fallback: int, status: int) -> None:
 
 
 def _item_ended(state: RunState, unit: int) -> None:
-    """Carry the end of a unit of an item to what waits for its value, to joins of items, and to its map."""
+    """Carry the end of a unit of an item to what waits for its value, to joins of
+    items, and to its map.
+    """
     node = state.node_of(unit)
     if state.status[node] != EXPANDED or unit not in state.items[node]:
         return
@@ -175,7 +181,9 @@ def _item_ended(state: RunState, unit: int) -> None:
 
 
 def _tell_joins(state: RunState, node: int, status: int) -> None:
-    """Count the end of an item for the joins of its map's items. One that closes may cancel the others."""
+    """Count the end of an item for the joins of its map's items. One that closes
+    may cancel the others.
+    """
     for join in joins.of_items(state, node):
         if state.stale:
             state.mark(join)

@@ -1,6 +1,7 @@
 """The queue of ready units, and the locks, rates and limits that hold some of them back.
 
-A unit that may not start waits at one thing that it lacks, and is queued again when that thing may be there.
+A unit that may not start waits at one thing that it lacks, and is queued again when
+that thing may be there.
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,7 +12,12 @@ from typing import Any, NamedTuple
 from sennit.workflows.plan.fusion.islands import Islands, dealt, readers_of
 from sennit.workflows.plan.fusion.rules import why_alone
 from sennit.workflows.plan.language.limits import tokens_in
-from sennit.workflows.plan.limits import MAX_ADVANCE_CALLS, MAX_MEMBER_MANIFESTS_BYTES, MAX_MEMBERS, MAX_WAVE_MEMBERS
+from sennit.workflows.plan.limits import (
+    MAX_ADVANCE_CALLS,
+    MAX_MEMBER_MANIFESTS_BYTES,
+    MAX_MEMBERS,
+    MAX_WAVE_MEMBERS,
+)
 from sennit.workflows.plan.scheduling import joins, slices
 from sennit.workflows.plan.scheduling.budget import Amounts, Budget, Rate
 from sennit.workflows.plan.scheduling.events import Start
@@ -24,7 +30,9 @@ LEAST_CALLS = "the least calls of a program"
 
 
 class Likeness(NamedTuple):
-    """What units have in common that share an activity. `map_node` is the map whose items they are, None for nodes."""
+    """What units have in common that share an activity. `map_node` is the map whose items
+    they are, None for nodes.
+    """
 
     queue: str
     page: str
@@ -56,8 +64,8 @@ def _turn_to(state: RunState, unit: int, cause: Cause) -> None:
 
 
 def may_start(state: RunState, unit: int) -> bool:
-    """Whether this unit, just taken from the ready queue, may start now; if so, reserve what it is expected to use. If
-    not, it waits for what is missing, and others are woken in its place.
+    """Whether this unit, just taken from the ready queue, may start now; if so, reserve what it is
+    expected to use. If not, it waits for what is missing, and others are woken in its place.
     """
     if _waits(state, unit):
         pass_on(state, unit)
@@ -66,9 +74,9 @@ def may_start(state: RunState, unit: int) -> bool:
 
 
 def _waits(state: RunState, unit: int) -> bool:
-    """Let a unit wait for the first thing that it lacks: room in the slices of its tasks, its provider's rate, the end
-    of its own earlier write, a lock or the budget. If it lacks nothing, reserve what it is expected to use, and return
-    False.
+    """Let a unit wait for the first thing that it lacks: room in the slices of its tasks, its
+    provider's rate, the end of its own earlier write, a lock or the budget. If it lacks nothing,
+    reserve what it is expected to use, and return False.
     """
     if _is_held_by_slice(state, unit):
         return True
@@ -98,8 +106,9 @@ def waiter(state: RunState, unit: int) -> Waiter:
 
 
 def pass_on(state: RunState, unit: int) -> None:
-    """Wake others in the place of a unit that was taken from the ready queue and does not start: a lock, or the rate of
-    its provider, may have woken this unit alone. The budget wakes by itself (`wake_paid`).
+    """Wake others in the place of a unit that was taken from the ready queue and does not
+    start: a lock, or the rate of its provider, may have woken this unit alone. The budget wakes
+    by itself (`wake_paid`).
     """
     rate = rate_of(state, unit)
     if rate is not None:
@@ -109,8 +118,8 @@ def pass_on(state: RunState, unit: int) -> None:
 
 
 def _is_held_by_slice(state: RunState, unit: int) -> bool:
-    """Let a unit wait for the first slice of its tasks that has no room for it beside the calls that run; if all have,
-    wake the next one in its place.
+    """Let a unit wait for the first slice of its tasks that has no room for it beside the calls
+    that run; if all have, wake the next one in its place.
     """
     for task_slice in slices.slices_of(state, unit):
         budget = task_slice.budget
@@ -128,15 +137,17 @@ def _is_held_by_slice(state: RunState, unit: int) -> bool:
 
 
 def wake_in_slices(state: RunState, unit: int) -> None:
-    """Queue the next unit that waits for each slice that a unit spends from. It looks for itself whether it may start,
-    and wakes the next one if it may.
+    """Queue the next unit that waits for each slice that a unit spends from. It looks for itself
+    whether it may start, and wakes the next one if it may.
     """
     for other in slices.next_waiting(state, unit):
         _push(state, other)
 
 
 def wake(state: RunState, name: str) -> None:
-    """Queue the units that may hold a lock next. Those that were cancelled meanwhile are left out."""
+    """Queue the units that may hold a lock next. Those that were cancelled
+    meanwhile are left out.
+    """
     lock = state.locks.get(name)
     if lock is None:
         return
@@ -153,7 +164,8 @@ def wake(state: RunState, name: str) -> None:
 
 
 def rate_of(state: RunState, unit: int) -> Rate | None:
-    """Return the rate of the provider that a unit calls, if it is a model call and a rate was declared.
+    """Return the rate of the provider that a unit calls, if it is a model call
+    and a rate was declared.
 
     A unit that a person has answered calls none.
     """
@@ -170,14 +182,17 @@ def _requeue(state: RunState, rate: Rate) -> None:
     last: int | None = None
     while rate.waiting and moved < rate.room:
         _, _, unit = heappop(rate.waiting)
-        if state.queued.get(unit) and unit != last:  # it is there twice if it was cancelled and queued again
+        # It is there twice if it was cancelled and queued again.
+        if state.queued.get(unit) and unit != last:
             queue(state, unit)
             moved += 1
             last = unit
 
 
 def renew(state: RunState, rates: dict[str, Rate]) -> None:
-    """Apply these rates, with what they have counted so far, to a state, and count what runs in it."""
+    """Apply these rates, with what they have counted so far, to a state, and
+    count what runs in it.
+    """
     state.rates = {}
     for name, known in rates.items():
         state.rates[name] = Rate(known.limit, known.calls, known.ended)
@@ -190,7 +205,9 @@ def renew(state: RunState, rates: dict[str, Rate]) -> None:
 
 
 def in_flight(state: RunState, unit: int, generation: int = 0) -> bool:
-    """Whether a write of this unit that was cut off has not come to its end, in this generation or, with 0, in any."""
+    """Whether a write of this unit that was cut off has not come to its end, in this
+    generation or, with 0, in any.
+    """
     for effect in state.effects.get(unit, ()):
         if effect.status == "in flight" and generation in (0, effect.generation):
             return True
@@ -204,7 +221,8 @@ def take(state: RunState, unit: int) -> None:
 
 
 def release(state: RunState, unit: int) -> None:
-    """Free the slot and the locks of a unit that has stopped running, and wake those that waited for them.
+    """Free the slot and the locks of a unit that has stopped running, and wake
+    those that waited for them.
 
     What it had reserved counts as spent, unless its outcome has settled that.
     """
@@ -239,7 +257,9 @@ def _free(state: RunState, name: str, unit: int) -> None:
 
 
 def likeness_of(state: RunState, unit: int) -> Likeness | None:
-    """Return what units have in common that may run in one activity: None for one that runs alone."""
+    """Return what units have in common that may run in one activity: None
+    for one that runs alone.
+    """
     if unit in state.alone or unit in state.answers:
         return None
     if state.kind_of(unit) == "map":  # it puts its items together, which go to it alone
@@ -273,8 +293,8 @@ def readers(state: RunState, unit: int) -> tuple[int, ...]:
 
 
 def groups_of(state: RunState, likeness: Likeness, units: Sequence[int]) -> list[list[int]]:
-    """Return the activities in which to run these units, with what can run behind them in the same ones. What is added
-    has been paid for.
+    """Return the activities in which to run these units, with what can run behind them in the same
+    ones. What is added has been paid for.
     """
     workers = state.timings.workers.get(likeness.queue, 1)
     most = MAX_WAVE_MEMBERS if state.heap else MAX_MEMBERS
@@ -294,9 +314,11 @@ def groups_of(state: RunState, likeness: Likeness, units: Sequence[int]) -> list
     return groups
 
 
-def _paid_pieces(state: RunState, likeness: Likeness, units: Sequence[int], workers: int) -> PiecesByReaders:
-    """Return the pieces that these units make with what can run behind them. Where the budget does not afford what is
-    behind, the units of a piece are pieces of their own.
+def _paid_pieces(
+    state: RunState, likeness: Likeness, units: Sequence[int], workers: int
+) -> PiecesByReaders:
+    """Return the pieces that these units make with what can run behind them. Where the budget does
+    not afford what is behind, the units of a piece are pieces of their own.
     """
     islands = _islands_behind(state, likeness)
     widest = ceil(len(units) / workers)
@@ -321,7 +343,9 @@ def _paid_pieces(state: RunState, likeness: Likeness, units: Sequence[int], work
 
 
 def _room_for(state: RunState, pieces: list[list[int]]) -> int:
-    """Return in how many activities these pieces may run: in those of their units, and in as many as may start."""
+    """Return in how many activities these pieces may run: in those of their units, and
+    in as many as may start.
+    """
     held: dict[int, None] = {}
     for piece in pieces:
         for unit in piece:
@@ -368,7 +392,8 @@ def leave(state: RunState, unit: int) -> None:
     if not rest:
         return
     if first == unit:
-        # The unit may start again before the others have ended, in another activity: these go by another one's number.
+        # The unit may start again before the others have ended, in another activity: these go
+        # by another one's number.
         others = [member for member, activity in state.shared.items() if activity == first]
         first = others[-1]
         state.shared |= dict.fromkeys(others, first)
@@ -389,7 +414,9 @@ def behind_in_activity(state: RunState, unit: int) -> list[int]:
 
 
 def afford(state: RunState, unit: int) -> bool:
-    """Reserve what a start of this unit is expected to use, or let it wait until the budget affords that."""
+    """Reserve what a start of this unit is expected to use, or let it wait until
+    the budget affords that.
+    """
     lacking = _lacking(state, unit)
     if lacking:
         _wait_for_budget(state, unit, lacking)
@@ -408,7 +435,9 @@ def reserve_in_slices(state: RunState, unit: int) -> None:
 
 
 def _lacking(state: RunState, unit: int) -> str:
-    """Return the limit that does not cover a start of this unit now, "" if all do. LEAST_CALLS is one of them."""
+    """Return the limit that does not cover a start of this unit now, "" if all do.
+    LEAST_CALLS is one of them.
+    """
     budget = state.budget
     if budget is None:
         return ""
@@ -419,8 +448,8 @@ def _lacking(state: RunState, unit: int) -> str:
 
 
 def _wait_for_budget(state: RunState, unit: int, lacking: str) -> None:
-    """Let a unit wait for more of a limit. Programs are in the order of the calls that they need, whatever the budget
-    has left by now: where the first lacks some, all do.
+    """Let a unit wait for more of a limit. Programs are in the order of the calls that they need,
+    whatever the budget has left by now: where the first lacks some, all do.
     """
     _turn_to(state, unit, "budget")
     order, rank, _ = waiter(state, unit)
@@ -431,18 +460,20 @@ def _wait_for_budget(state: RunState, unit: int, lacking: str) -> None:
 
 
 def wake_paid(state: RunState) -> None:
-    """Queue the first unit that waits for each limit if the budget affords it now, and if it comes before all that is
-    ready. The others of that limit wait behind it.
+    """Queue the first unit that waits for each limit if the budget affords it now, and if it comes
+    before all that is ready. The others of that limit wait behind it.
 
-    This looks at the budget of this moment, before each start. So no wake-up can be lost, and a limit with thousands of
-    waiters costs no more than one with a single waiter.
+    This looks at the budget of this moment, before each start. So no wake-up can be lost, and a
+    limit with thousands of waiters costs no more than one with a single waiter.
     """
     for limit in list(state.waiting_budget):
         _wake_first(state, limit)
 
 
 def _wake_first(state: RunState, limit: str) -> None:
-    """Queue the first unit that waits for a limit if the budget affords it now and nothing ready comes before it."""
+    """Queue the first unit that waits for a limit if the budget affords it now and nothing
+    ready comes before it.
+    """
     waiting = state.waiting_budget[limit]
     while waiting:
         _, _, unit = waiting[0]
@@ -451,7 +482,8 @@ def _wake_first(state: RunState, limit: str) -> None:
             continue
         if state.heap and state.heap[0] < waiter(state, unit):
             return
-        # A grant depends on how many wait: it is worked out as it will be when the unit starts, or nobody would.
+        # A grant depends on how many wait: it is worked out as it will be when the unit
+        # starts, or nobody would.
         first = heappop(waiting)
         lacking = _lacking(state, unit)
         if lacking == limit:
@@ -478,7 +510,9 @@ def unpaid(state: RunState) -> list[int]:
 
 
 def reserve(state: RunState, units: Sequence[int]) -> bool:
-    """Reserve what a start of all of these units is expected to use; return whether the budget affords that."""
+    """Reserve what a start of all of these units is expected to use; return whether
+    the budget affords that.
+    """
     budget = state.budget
     if budget is None:
         return True
@@ -504,8 +538,8 @@ def _reserve(state: RunState, budget: Budget, unit: int, wanted: Amounts, rivals
 
 
 def share(state: RunState, starts: list[Start]) -> None:
-    """Give each sub-agent among these its part of the rest of the budget, and of the slices of its tasks; others that
-    have none yet share that too.
+    """Give each sub-agent among these its part of the rest of the budget, and of the slices of its
+    tasks; others that have none yet share that too.
     """
     budget = state.budget
     agents = [start for start in starts if _starts_agent(state, start)]
@@ -524,7 +558,9 @@ def share(state: RunState, starts: list[Start]) -> None:
 
 
 def _starts_agent(state: RunState, start: Start) -> bool:
-    """Whether a sub-agent starts that spends something: it asks nobody first, and a person has not answered for it."""
+    """Whether a sub-agent starts that spends something: it asks nobody first, and a person
+    has not answered for it.
+    """
     unit = start.units[0]
     if start.asks or unit in state.answers:
         return False
@@ -532,7 +568,9 @@ def _starts_agent(state: RunState, start: Start) -> bool:
 
 
 def _share_slices(state: RunState, start: Start, later: list[Start]) -> None:
-    """Give a sub-agent its part of the slices of its tasks, each of which it may share with `later` ones."""
+    """Give a sub-agent its part of the slices of its tasks, each of which it may
+    share with `later` ones.
+    """
     unit = start.units[0]
     for holder in slices.holders_of(state, unit):
         parts = 1
@@ -549,8 +587,8 @@ def _share_slices(state: RunState, start: Start, later: list[Start]) -> None:
 
 
 def _agents_to_come(state: RunState) -> int:
-    """Return how many sub-agents without a part of their own have not started. A map that has not opened counts as one:
-    nobody knows yet how long its list is.
+    """Return how many sub-agents without a part of their own have not started. A map that has not
+    opened counts as one: nobody knows yet how long its list is.
     """
     to_come = 0
     for node, spec in enumerate(state.graph.specs):
@@ -576,9 +614,11 @@ def _awaits_part(state: RunState, agent: int) -> bool:
 
 
 def missing_calls(state: RunState, unit: int) -> int:
-    """Return how many model calls the budget has too few for the least that a program makes from its start; 0 for none.
+    """Return how many model calls the budget has too few for the least that a program makes from
+    its start; 0 for none.
 
-    A program that runs again may take over all that programs have called so far, and in a fork any number of calls.
+    A program that runs again may take over all that programs have called so far, and in a
+    fork any number of calls.
     """
     if state.is_item(unit) or state.forks:
         return 0
@@ -611,7 +651,9 @@ def _rivals(state: RunState) -> int:
 
 
 def _estimate(state: RunState, budget: Budget, unit: int, rivals: int) -> Amounts:
-    """Return what a start is expected to use of a budget, the run's or a slice, that so many `rivals` share."""
+    """Return what a start is expected to use of a budget, the run's or a slice, that
+    so many `rivals` share.
+    """
     if unit in state.answers:
         return Amounts(nodes=1)
     spec = state.spec_of(unit)
@@ -627,8 +669,8 @@ def _estimate(state: RunState, budget: Budget, unit: int, rivals: int) -> Amount
 
 
 def _granted(state: RunState, budget: Budget, unit: int, rivals: int) -> int:
-    """Return the tokens to grant a model call: for its prompt with what that refers to, and for its reply. A larger
-    estimate of the plan counts instead.
+    """Return the tokens to grant a model call: for its prompt with what that refers to, and for its
+    reply. A larger estimate of the plan counts instead.
     """
     spec = state.spec_of(unit)
     if unit in state.prompts:  # it was measured, and needs room for its whole reply
@@ -641,7 +683,9 @@ def _granted(state: RunState, budget: Budget, unit: int, rivals: int) -> int:
 
 
 def _read_bytes(state: RunState, unit: int) -> int:
-    """Return about how many bytes the outputs have that a model call refers to; of a list, its item's share."""
+    """Return about how many bytes the outputs have that a model call refers to; of a
+    list, its item's share.
+    """
     spec = state.spec_of(unit)
     chosen = state.chosen.get(unit, ())
     inputs = dict.fromkeys((*spec.reads, *chosen))
@@ -669,8 +713,8 @@ def _size_of(state: RunState, units: Iterable[int]) -> int:
 
 
 def grant(state: RunState, unit: int, left: dict[str, int]) -> int:
-    """Return the tokens that a running model call is granted of those that the budget has `left` for it; 0 where they
-    are not limited.
+    """Return the tokens that a running model call is granted of those that the budget has `left`
+    for it; 0 where they are not limited.
     """
     grants: list[int] = []
     for budget in slices.budgets_of(state, unit):
@@ -682,8 +726,9 @@ def grant(state: RunState, unit: int, left: dict[str, int]) -> int:
 
 
 def in_place(state: RunState, program: int, left: dict[str, int]) -> dict[str, Any]:
-    """Return what an advance of a program is told of the calls that it may make itself: nothing if it makes none.
-    Beside what the budget has `left` for it, that is how many nodes are reserved for it.
+    """Return what an advance of a program is told of the calls that it may make itself:
+    nothing if it makes none. Beside what the budget has `left` for it, that is how many
+    nodes are reserved for it.
     """
     timings = state.timings
     if timings.fuse == "off":

@@ -1,11 +1,19 @@
 """Resets nodes: makes a node pending again, and follows up on the nodes behind it.
 
-A dependent that has started on the old output keeps its own result until the new output is known. A dependent that has
-not started is *refreshed*: its status is worked out again from its dependencies, once all of those are.
+A dependent that has started on the old output keeps its own result until the new output is known. A
+dependent that has not started is *refreshed*: its status is worked out again from its dependencies,
+once all of those are.
 """
 
 from sennit.workflows.plan.digests import digest_in
-from sennit.workflows.plan.scheduling import admission, completion, joins, programs, propagation, ready
+from sennit.workflows.plan.scheduling import (
+    admission,
+    completion,
+    joins,
+    programs,
+    propagation,
+    ready,
+)
 from sennit.workflows.plan.scheduling.state import (
     BLOCKED,
     CANCELLED,
@@ -28,7 +36,9 @@ _STARTED = (*ENDED, RUNNING, DELEGATED, EXPANDED, IN_DOUBT)
 
 
 def reset(state: RunState, node: int) -> None:
-    """Make a node pending again under a new generation. Dependents that have not started on its old output wait."""
+    """Make a node pending again under a new generation. Dependents that have not started
+    on its old output wait.
+    """
     await_fallback_again(state, node)
     _restart(state, node)
     reset_fallback(state, node)
@@ -39,8 +49,8 @@ def _restart(state: RunState, node: int) -> None:
     stop(state, node)
     forget(state, node)
 
-    # What has grown out of the old output goes: items of maps behind it, joins that have closed with its items, its own
-    # items, and what its script has come to.
+    # What has grown out of the old output goes: items of maps behind it, joins that have closed
+    # with its items, its own items, and what its script has come to.
     for other in state.graph.pipes.get(node, ()):
         if other in state.items and state.status[other] not in ENDED:
             reset(state, other)
@@ -74,8 +84,8 @@ def takers(state: RunState, node: int) -> list[int]:
 
 
 def drop_items(state: RunState, node: int) -> None:
-    """Cancel a map's items and drop them; the map opens again with new ones. Those that write are only forgotten: what
-    they have written, and what is still in flight, is to be told.
+    """Cancel a map's items and drop them; the map opens again with new ones. Those that write are
+    only forgotten: what they have written, and what is still in flight, is to be told.
     """
     for item in state.items.pop(node, ()):
         if completion.live(state.status[item]):
@@ -91,7 +101,9 @@ def drop_items(state: RunState, node: int) -> None:
 
 
 def reset_fallback(state: RunState, node: int) -> None:
-    """Restart the fallback of a node that runs again, and that fallback's own fallback, if they have started."""
+    """Restart the fallback of a node that runs again, and that fallback's own
+    fallback, if they have started.
+    """
     fallback = state.graph.specs[node].successor
     while fallback >= 0:
         if has_started(state, fallback):
@@ -100,7 +112,9 @@ def reset_fallback(state: RunState, node: int) -> None:
 
 
 def await_fallback_again(state: RunState, fallback: int) -> None:
-    """Have the node whose fallback runs again wait for it once more. It keeps its own error, but not the fallback's."""
+    """Have the node whose fallback runs again wait for it once more. It keeps its own error,
+    but not the fallback's.
+    """
     ended = state.status[fallback]
     note_of_fallback = state.notes.get(fallback)
     host = state.graph.predecessor.get(fallback)
@@ -119,7 +133,9 @@ def await_fallback_again(state: RunState, fallback: int) -> None:
 
 
 def stop(state: RunState, unit: int) -> None:
-    """Cancel a unit's activity, or withdraw its question to a person. The caller decides what follows."""
+    """Cancel a unit's activity, or withdraw its question to a person. The
+    caller decides what follows.
+    """
     if state.status[unit] == RUNNING:
         put_off_behind(state, unit)
         completion.cut_off(state, unit)
@@ -128,7 +144,9 @@ def stop(state: RunState, unit: int) -> None:
 
 
 def put_off_behind(state: RunState, unit: int) -> None:
-    """Stop what runs behind a unit in its activity: it may have read there what is now made again, or given up."""
+    """Stop what runs behind a unit in its activity: it may have read there what is now
+    made again, or given up.
+    """
     for other in ready.behind_in_activity(state, unit):
         completion.cut_off(state, other)
         state.generation[other] += 1
@@ -137,7 +155,8 @@ def put_off_behind(state: RunState, unit: int) -> None:
 
 
 def withdraw(state: RunState, node: int) -> None:
-    """Withdraw the question to a person about a node that has not started, because the node's inputs may change.
+    """Withdraw the question to a person about a node that has not started, because the
+    node's inputs may change.
 
     An approval stays: it holds for the same values only.
     """
@@ -157,14 +176,24 @@ def forget(state: RunState, node: int) -> None:
     state.generation[node] += 1
     state.digest[node] = None
     state.queued[node] = False
-    for name in ("facts", "notes", "inherited_failure", "objections", "taken_over", "answers", "alone"):
+    for name in (
+        "facts",
+        "notes",
+        "inherited_failure",
+        "objections",
+        "taken_over",
+        "answers",
+        "alone",
+    ):
         getattr(state, name).pop(node, None)
     if state.spec_of(node).maker >= 0:
         state.ended_at.pop(node, None)
 
 
 def signature(state: RunState, node: int) -> str:
-    """Return what other nodes can see of a node's end: the digest of its value, or its status and error."""
+    """Return what other nodes can see of a node's end: the digest of its value,
+    or its status and error.
+    """
     status = state.status[node]
     if status == SUCCEEDED:
         return digest_in(state.digest[node] or "")
@@ -175,8 +204,8 @@ def signature(state: RunState, node: int) -> str:
 
 
 def recheck_dependents(state: RunState, node: int) -> None:
-    """Recheck the dependents of a reset node that have not started on its output, and hold back pending items of open
-    maps.
+    """Recheck the dependents of a reset node that have not started on its output, and hold back
+    pending items of open maps.
     """
     for dependent in (*state.graph.consumers[node], *state.graph.joins[node]):
         if not has_started(state, dependent):
@@ -235,7 +264,9 @@ def _standing(state: RunState, node: int) -> int:
 
 
 def _count(state: RunState, node: int) -> None:
-    """Count from scratch what a node waits for. A blocked node counts as ended for joins that tolerate failures."""
+    """Count from scratch what a node waits for. A blocked node counts as ended for joins
+    that tolerate failures.
+    """
     spec = state.graph.specs[node]
     missing = 0
     for dep in spec.needs:
@@ -253,7 +284,9 @@ def _count(state: RunState, node: int) -> None:
 
 
 def _moved(state: RunState, node: int, before: int, now: int) -> None:
-    """Change the status of a node: dependents that saw its old end compare, and the others are rechecked."""
+    """Change the status of a node: dependents that saw its old end compare, and
+    the others are rechecked.
+    """
     if before == BLOCKED or before in ENDED:
         state.previous_result.setdefault(node, signature(state, node))
     state.status[node] = now

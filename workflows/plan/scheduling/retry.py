@@ -1,7 +1,7 @@
 """Retries and skips that a person asks for while a run goes on, and what follows from them.
 
-If a retried node ends as it did before, nothing else happens. Otherwise the nodes that read it run again in turn, under
-a new generation.
+If a retried node ends as it did before, nothing else happens. Otherwise the nodes that read it run
+again in turn, under a new generation.
 """
 
 from collections.abc import Sequence
@@ -35,7 +35,9 @@ from sennit.workflows.plan.scheduling.state import (
 
 _CALLS = ("tool", "llm", "agent")
 _CHANGED = "changed"
-"""As how a unit of a chain ended before, if those behind it have read something else that has changed."""
+"""As how a unit of a chain ended before, if those behind it have read something
+else that has changed.
+"""
 _GIVEN_UP = ("Skipped", "a person skipped it")
 _WRITTEN = ("UnknownOutcome", "AlreadyWritten")
 _UNSURE = (
@@ -49,15 +51,17 @@ _UNSURE = (
 )
 """What the ledger of effects says, and other failures of what may have written all the same."""
 _Affected = tuple[int, bool]
-"""A node that a retry of another one concerns, and whether it runs again; else it only gets another result."""
+"""A node that a retry of another one concerns, and whether it runs again; else it
+only gets another result.
+"""
 
 
 def retry(state: RunState, unit: int, *, is_edited: bool = False) -> None:
-    """Run a unit again, with the cancelled nodes that it depends on. Of a map, run the failed items again; if no item
-    failed but the map did, gather the items again; else run the whole map again.
+    """Run a unit again, with the cancelled nodes that it depends on. Of a map, run the failed items
+    again; if no item failed but the map did, gather the items again; else run the whole map again.
 
-    A retried item takes the cancelled items of its map with it. A program that `is_edited` begins again with its new
-    script.
+    A retried item takes the cancelled items of its map with it. A program that `is_edited` begins
+    again with its new script.
     """
     node = state.node_of(unit)
     unit = failed_in(state, unit)
@@ -82,7 +86,9 @@ def retry(state: RunState, unit: int, *, is_edited: bool = False) -> None:
 
 
 def failed_in(state: RunState, unit: int) -> int:
-    """Return the unit of an item's chain behind which this one is blocked; this one itself if it is not."""
+    """Return the unit of an item's chain behind which this one is blocked; this
+    one itself if it is not.
+    """
     items = state.items.get(state.node_of(unit), ())
     while unit - 1 in items and state.status[unit] == BLOCKED and state.before(unit) == unit - 1:
         unit -= 1
@@ -90,8 +96,8 @@ def failed_in(state: RunState, unit: int) -> int:
 
 
 def again(state: RunState, unit: int) -> list[int]:
-    """Return what of a unit's own node runs again with it: the node, or items of a map with what follows in their
-    chains; none if it only gathers.
+    """Return what of a unit's own node runs again with it: the node, or items of a map with what
+    follows in their chains; none if it only gathers.
     """
     node = state.node_of(unit)
     items = state.items.get(node)
@@ -114,7 +120,9 @@ def again(state: RunState, unit: int) -> list[int]:
 
 
 def _lost(state: RunState, unit: int) -> list[int]:
-    """Return the items of its map that run again with a unit: an item itself, and the items that have no value."""
+    """Return the items of its map that run again with a unit: an item itself, and the
+    items that have no value.
+    """
     unit = failed_in(state, unit)
     statuses: tuple[int, ...] = (FAILED, CANCELLED, IN_DOUBT)
     if state.is_item(unit):
@@ -127,13 +135,17 @@ def _lost(state: RunState, unit: int) -> list[int]:
 
 
 def _did_not_gather(state: RunState, node: int) -> bool:
-    """Whether a map itself has failed, for another reason than a missing output that only its items can make again."""
+    """Whether a map itself has failed, for another reason than a missing output that only
+    its items can make again.
+    """
     note = state.notes.get(node)
     return note is not None and note[0] != "BodyMissing"
 
 
 def answer(state: RunState, unit: int, value: Any) -> None:
-    """Give a call that has failed this result; what waits for it goes on as after a retry. Nothing is called."""
+    """Give a call that has failed this result; what waits for it goes on as after a
+    retry. Nothing is called.
+    """
     if takes_answer(state, unit):
         start_over(state, unit)
         state.answers[unit] = value
@@ -151,8 +163,8 @@ def start_over(state: RunState, unit: int) -> None:
 
 
 def takes_answer(state: RunState, unit: int) -> bool:
-    """Whether a person may give the result of this unit, if it has failed. What stands in for another node takes one
-    only while it is in doubt: later its node is to be answered.
+    """Whether a person may give the result of this unit, if it has failed. What stands in for
+    another node takes one only while it is in doubt: later its node is to be answered.
     """
     node = state.node_of(unit)
     if state.is_item(unit) and unit not in state.items.get(node, ()):
@@ -182,7 +194,9 @@ def _cancelled_dependencies(state: RunState, node: int) -> list[int]:
 
 
 def _retry_items(state: RunState, node: int, items: list[int]) -> None:
-    """Make units of a map's items pending under a new generation, and have the map gather again when they end."""
+    """Make units of a map's items pending under a new generation, and have the map
+    gather again when they end.
+    """
     # A map that has ended opens again, as it was.
     if state.status[node] != EXPANDED:
         reset.await_fallback_again(state, node)
@@ -206,7 +220,8 @@ def _retry_items(state: RunState, node: int, items: list[int]) -> None:
         state.answers.pop(item, None)
         state.inherited_failure.pop(item, None)
 
-    # All of them are pending before anything starts: else a unit could start on a value that is made again.
+    # All of them are pending before anything starts: else a unit could start on a
+    # value that is made again.
     _recount_joins(state, node)
     for item in items:
         _hold_back(state, item)
@@ -215,7 +230,9 @@ def _retry_items(state: RunState, node: int, items: list[int]) -> None:
 
 
 def _keep_previous_end(state: RunState, item: int) -> None:
-    """Keep how a unit of an item has ended, to compare with its next end, if anything but its map reads that."""
+    """Keep how a unit of an item has ended, to compare with its next end, if anything
+    but its map reads that.
+    """
     if state.status[item] not in ENDED or item in state.inherited_failure:
         return
     if state.behind(item) or joins.of_items(state, state.node_of(item)):
@@ -223,7 +240,9 @@ def _keep_previous_end(state: RunState, item: int) -> None:
 
 
 def _has_read(state: RunState, join: int, item: int) -> bool:
-    """Whether a join of a map's items has come to its end with this one, or because too few have a value."""
+    """Whether a join of a map's items has come to its end with this one, or
+    because too few have a value.
+    """
     if join in state.chosen:
         is_taken = item in state.chosen[join]
         return is_taken and join in reset.takers(state, state.node_of(item))
@@ -254,13 +273,16 @@ def _recount_joins(state: RunState, node: int) -> None:
 
 
 def _revise_item(state: RunState, unit: int) -> None:
-    """A unit of an item that ran again has ended: what has read a different output of it runs again too."""
+    """A unit of an item that ran again has ended: what has read a different
+    output of it runs again too.
+    """
     node = state.node_of(unit)
     same = state.previous_result.pop(unit) == reset.signature(state, unit)
     state.open_inputs[node] = admission.open_units(state, node)
 
-    # The units that need its value, in its chain and in maps that run behind its own. If it has ended as before, those
-    # with a value stay as they are, and the walk goes on behind them: units there may have been blocked.
+    # The units that need its value, in its chain and in maps that run behind its own. If it has
+    # ended as before, those with a value stay as they are, and the walk goes on behind them: units
+    # there may have been blocked.
     stack = [unit]
     while stack:
         for dependent in state.behind(stack.pop()):
@@ -284,8 +306,8 @@ def _revise_item(state: RunState, unit: int) -> None:
 
 
 def skip(state: RunState, unit: int) -> None:
-    """Skip a unit that has no value, for good, and notify its dependents. The calls of its tool loop, which nothing
-    else reads, are cancelled.
+    """Skip a unit that has no value, for good, and notify its dependents. The calls of its tool
+    loop, which nothing else reads, are cancelled.
     """
     unit = failed_in(state, unit)
     node = state.node_of(unit)
@@ -335,7 +357,9 @@ def _gather_again(state: RunState, node: int) -> None:
 
 
 def revise(state: RunState, node: int) -> None:
-    """A retried node has ended: every node that has read a different output of it runs again too."""
+    """A retried node has ended: every node that has read a different
+    output of it runs again too.
+    """
     status = state.status[node]
     if node not in state.previous_result or completion.live(status):
         return
@@ -354,7 +378,9 @@ def revise(state: RunState, node: int) -> None:
 
 
 def _concerns(state: RunState, join: int, node: int) -> bool:
-    """Whether a join that has started took this input: `first`, `quorum` and `turn` leave some out."""
+    """Whether a join that has started took this input: `first`, `quorum` and
+    `turn` leave some out.
+    """
     if join not in state.chosen:
         return True
     spec = state.graph.specs[join]
@@ -364,7 +390,9 @@ def _concerns(state: RunState, join: int, node: int) -> bool:
 
 
 def _follow(state: RunState, dependent: int, node: int, *, same: bool) -> None:
-    """Go on with a dependent of a node that ran again, which has ended the `same` way as before or another way."""
+    """Go on with a dependent of a node that ran again, which has ended the `same` way as
+    before or another way.
+    """
     if not reset.has_started(state, dependent):
         if same:
             state.mark(dependent)
@@ -388,7 +416,9 @@ def _follow(state: RunState, dependent: int, node: int, *, same: bool) -> None:
 
 
 def is_passed(state: RunState, unit: int) -> bool:
-    """Whether a script was told how a failed unit ended, by itself or by the end of a tool loop, and has gone on."""
+    """Whether a script was told how a failed unit ended, by itself or by the end of a tool
+    loop, and has gone on.
+    """
     graph = state.graph
     stack = [state.node_of(unit)]
     seen = dict.fromkeys(stack)
@@ -408,12 +438,12 @@ def is_passed(state: RunState, unit: int) -> bool:
 
 
 def repeated(state: RunState, unit: int, *, runs: bool = True) -> list[int]:
-    """Return the nodes that may repeat a write if a person has this unit run again, in the order found: itself, those
-    that were cancelled and run again for it, and those behind it. If it gets a result without that it `runs`, only
-    those behind it.
+    """Return the nodes that may repeat a write if a person has this unit run again, in the order
+    found: itself, those that were cancelled and run again for it, and those behind it. If it gets a
+    result without that it `runs`, only those behind it.
 
-    A node writes if its tool or a tool of its sub-agent does; a map writes if its items do. The model of a tool loop
-    may repeat every call that it has made.
+    A node writes if its tool or a tool of its sub-agent does; a map writes if its items do. The
+    model of a tool loop may repeat every call that it has made.
     """
     node = state.node_of(unit)
     written: list[int] = []
@@ -465,10 +495,11 @@ def _may_have_written(state: RunState, unit: int) -> bool:
 
 
 def _after(state: RunState, node: int, *, runs: bool = True) -> list[int]:
-    """Return everything that may run again when a node does, or gets another result, in the order found.
+    """Return everything that may run again when a node does, or gets another
+    result, in the order found.
 
-    A node's fallback runs again with it; a node whose fallback runs again does not run itself. A program makes those
-    calls again that its script has made since it was told the end that changes.
+    A node's fallback runs again with it; a node whose fallback runs again does not run itself. A
+    program makes those calls again that its script has made since it was told the end that changes.
     """
     graph = state.graph
     start = (node, runs)

@@ -1,8 +1,10 @@
-"""Where a program stands: which calls its script has made, for which it waits, and of which ends it was told, in order.
+"""Where a program stands: which calls its script has made, for which it waits, and of which ends
+it was told, in order.
 
-The graph knows a program as one node. What its script calls are units like all others; this record says who waits for
-them. A script comes from one wait to the next in *advances*, each an activity. When a call ends otherwise than the
-script was told, the program goes back to the advance that was told it, and forgets what came later.
+The graph knows a program as one node. What its script calls are units like all others; this record
+says who waits for them. A script comes from one wait to the next in *advances*, each an activity.
+When a call ends otherwise than the script was told, the program goes back to the advance that was
+told it, and forgets what came later.
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,17 +25,25 @@ class Advance:
 
 @dataclass(slots=True)
 class Session:
-    """The program session of one program. Its last advance is under way, or begins when the script is told more."""
+    """The program session of one program. Its last advance is under way, or begins when
+    the script is told more.
+    """
 
     advances: list[Advance] = field(default_factory=lambda: [Advance()])
     calls: dict[int, int] = field(default_factory=dict)
-    """By the calls and tasks of the script, as it is now, the number of the advance that has made each."""
+    """By the calls and tasks of the script, as it is now, the number of the
+    advance that has made each.
+    """
     heard: dict[int, int] = field(default_factory=dict)
-    """By the calls of whose ends the script was told, the number of the advance that has gone on with that."""
+    """By the calls of whose ends the script was told, the number of the advance that
+    has gone on with that.
+    """
     waits: dict[int, None] = field(default_factory=dict)
     """The calls for which the script waits."""
     left: dict[int, None] = field(default_factory=dict)
-    """What it has called when it ran before and not yet again: it is given up when the script waits or ends."""
+    """What it has called when it ran before and not yet again: it is given up when
+    the script waits or ends.
+    """
     spared: dict[int, None] = field(default_factory=dict)
     """What of that was not given up, because it had ended: the script may still call it again."""
     names: dict[int, str] = field(default_factory=dict)
@@ -73,10 +83,14 @@ class Session:
         self.names[call] = name
         self.units[name] = call
 
-    def end_advance(self, waits: Iterable[int], past: Sequence[int], made: Iterable[int], following: Advance) -> None:
-        """Have the script wait: for these calls beside those for which it waited before, and not for the `past` ones.
+    def end_advance(
+        self, waits: Iterable[int], past: Sequence[int], made: Iterable[int], following: Advance
+    ) -> None:
+        """Have the script wait: for these calls beside those for which it waited before, and
+        not for the `past` ones.
 
-        The advance has `made` calls itself. It has gone on with the ends of those for which the script does not wait.
+        The advance has `made` calls itself. It has gone on with the ends of those for which
+        the script does not wait.
         """
         advance = self.last
         advance.past = tuple(past)
@@ -96,7 +110,8 @@ class Session:
         """Stand where the script stood before an advance: it waits for what it waited for then."""
         later = self.advances[number:]
 
-        # The script waits again for the calls that it had made by then, also for those that it has heard of since.
+        # The script waits again for the calls that it had made by then, also for those that
+        # it has heard of since.
         waited: list[int] = []
         for advance in later:
             waited += advance.past
@@ -106,7 +121,8 @@ class Session:
             if self.calls.get(call, number) < number:
                 self.waits[call] = None
 
-        # It forgets the ends that it was told since then, and has not made the calls that it has made since then.
+        # It forgets the ends that it was told since then, and has not made the calls that
+        # it has made since then.
         for advance in later:
             for call in advance.told:
                 self.heard.pop(call, None)
@@ -130,7 +146,9 @@ class Session:
         return self.heard.get(call, -1)
 
     def told_at_begin(self, number: int) -> list[int]:
-        """Return the calls of whose ends the script was told as an advance began: not those that it has made itself."""
+        """Return the calls of whose ends the script was told as an advance began: not those
+        that it has made itself.
+        """
         told: list[int] = []
         for call in self.advances[number].told:
             if self.calls.get(call, -1) < number:

@@ -1,14 +1,16 @@
 """Slices of the budget: what the calls of one task of a script may spend.
 
-A script bounds a task by `task(f, ..., budget=...)`. Its slice is a `Budget` like the run's: a call reserves what it is
-expected to use, and books what it has used, in the run's budget and in each slice that it belongs to, which are those
-of its task and of the tasks around that. A call waits while those that run may still leave it room. Once a slice is
-spent, the next call of a model or an agent in it fails with `BudgetExceeded`. Calls of tools spend nothing, and go on.
+A script bounds a task by `task(f, ..., budget=...)`. Its slice is a `Budget` like the run's: a call
+reserves what it is expected to use, and books what it has used, in the run's budget and in each
+slice that it belongs to, which are those of its task and of the tasks around that. A call waits
+while those that run may still leave it room. Once a slice is spent, the next call of a model or an
+agent in it fails with `BudgetExceeded`. Calls of tools spend nothing, and go on.
 
-The scheduler decides this, and not the script's process. Only the scheduler knows what runs beside a call, the further
-turns of a tool loop, what a sub-agent may have, and what a cancelled call tells late. It decides by the events of the
-history alone. What a slice has spent is the sum of what the calls have used that its task makes as the script is now:
-when a program goes back, the sums are made anew, and a call that the script takes over counts by what it has used.
+The scheduler decides this, and not the script's process. Only the scheduler knows what runs beside
+a call, the further turns of a tool loop, what a sub-agent may have, and what a cancelled call tells
+late. It decides by the events of the history alone. What a slice has spent is the sum of what the
+calls have used that its task makes as the script is now: when a program goes back, the sums are
+made anew, and a call that the script takes over counts by what it has used.
 """
 
 from collections.abc import Iterator
@@ -34,7 +36,9 @@ def slices_of(state: RunState, unit: int) -> list[Slice]:
 
 
 def holders_of(state: RunState, unit: int) -> list[int]:
-    """Return what has the slices that a unit spends from: its call itself, and the tasks that it is in."""
+    """Return what has the slices that a unit spends from: its call itself, and
+    the tasks that it is in.
+    """
     if not state.slices or state.is_item(unit):
         return []
     graph = state.graph
@@ -57,7 +61,9 @@ def budgets_of(state: RunState, unit: int) -> Iterator[Budget]:
 
 
 def left_of(state: RunState, unit: int) -> dict[str, int]:
-    """Return what a running unit may still use: of each limit the least that its budgets have for it."""
+    """Return what a running unit may still use: of each limit the least that
+    its budgets have for it.
+    """
     left: dict[str, int] = {}
     for budget in budgets_of(state, unit):
         for name, rest in budget.rest(unit).items():
@@ -82,7 +88,9 @@ def left_in_tasks(state: RunState, program: int) -> dict[str, dict[str, int]]:
 
 
 def ledger_of(state: RunState, unit: int) -> dict[str, dict[str, Any]]:
-    """Return the limits of a unit's own slice, with what is spent and reserved; nothing if it has none."""
+    """Return the limits of a unit's own slice, with what is spent and reserved;
+    nothing if it has none.
+    """
     its = state.slices.get(unit)
     if its is None:
         return {}
@@ -102,7 +110,9 @@ def refusal(state: RunState, unit: int) -> str:
 
 
 def spent_of(budget: Budget) -> str:
-    """Return which limit a slice has reached, and what to do about it; "" if it has reached none."""
+    """Return which limit a slice has reached, and what to do about it; ""
+    if it has reached none.
+    """
     for name in budget.short():
         counted = "model calls" if name == "calls" else name
         used = amount_text(counted, getattr(budget.spent, name))
@@ -115,8 +125,8 @@ def spent_of(budget: Budget) -> str:
 
 
 def settle(state: RunState, unit: int, outcome: Outcome | None) -> None:
-    """Book what an ended start has used in its slices, or all that it had reserved if nobody knows that. A call that a
-    fork has taken over counts with what the run before has paid for it.
+    """Book what an ended start has used in its slices, or all that it had reserved if nobody knows
+    that. A call that a fork has taken over counts with what the run before has paid for it.
     """
     for opened in slices_of(state, unit):
         if outcome is None:
@@ -130,8 +140,9 @@ def settle(state: RunState, unit: int, outcome: Outcome | None) -> None:
 def settle_late(state: RunState, unit: int, generation: int, usage: Usage | None) -> None:
     """Book what a cancelled call has used, and let others of its tasks go on with the rest.
 
-    A slice that an edit has opened anew since then has nothing reserved for that start. It counts what the call tells
-    all the same, unless the script has not made the call again: then it counts that when the script does.
+    A slice that an edit has opened anew since then has nothing reserved for that start. It counts
+    what the call tells all the same, unless the script has not made the call again: then it counts
+    that when the script does.
     """
     for opened in slices_of(state, unit):
         if (unit, generation) in opened.budget.late:
@@ -141,10 +152,13 @@ def settle_late(state: RunState, unit: int, generation: int, usage: Usage | None
 
 
 def _is_owed_to(state: RunState, opened: Slice, unit: int, generation: int) -> bool:
-    """Whether a slice that was opened anew has not counted a start that was cut off before, and nothing else will."""
+    """Whether a slice that was opened anew has not counted a start that was cut off before,
+    and nothing else will.
+    """
     if state.status[unit] == RUNNING and state.generation[unit] == generation:
         return False
-    if unit in opened.budget.reserved and state.status[unit] != RUNNING:  # a write that is in flight
+    # A write that is in flight.
+    if unit in opened.budget.reserved and state.status[unit] != RUNNING:
         return False
     call = call_of(state, unit)
     program = state.graph.caller_of(call)
@@ -178,8 +192,8 @@ def is_owed(state: RunState) -> bool:
 
 
 def enter(state: RunState, unit: int) -> None:
-    """Note a call or a task that a script has made, or made again: it opens its slice, and a call counts in its slices
-    with what it has used so far.
+    """Note a call or a task that a script has made, or made again: it opens its slice, and a call
+    counts in its slices with what it has used so far.
     """
     limits = state.graph.specs[unit].slice
     if limits:
@@ -196,7 +210,9 @@ def enter(state: RunState, unit: int) -> None:
 
 
 def close(state: RunState, program: int) -> list[int]:
-    """Close the slices of a program whose script goes back, and return the units that have waited for one of them."""
+    """Close the slices of a program whose script goes back, and return the units that have
+    waited for one of them.
+    """
     waiting: dict[int, None] = {}
     for holder in list(state.slices):
         if state.graph.caller_of(holder) != program:
@@ -209,7 +225,9 @@ def close(state: RunState, program: int) -> list[int]:
 
 
 def call_of(state: RunState, unit: int) -> int:
-    """Return the call of a script that a unit belongs to: itself, or the model call whose tool loop has made it."""
+    """Return the call of a script that a unit belongs to: itself, or the model call whose
+    tool loop has made it.
+    """
     graph = state.graph
     while graph.caller_of(unit) < 0 and graph.specs[unit].maker >= 0:
         unit = graph.specs[unit].maker

@@ -1,10 +1,12 @@
 """A run's state as one line of text, from which the next run of a chain continues.
 
-Columns compress well and digests do not: a node costs about 30 bytes, and 30 more if its output lies in its marker. So
-10,000 nodes stay under 700 KB. `load(graph, dump(state))` schedules exactly as `state` would.
+Columns compress well and digests do not: a node costs about 30 bytes, and 30 more if its output
+lies in its marker. So 10,000 nodes stay under 700 KB. `load(graph, dump(state))` schedules
+exactly as `state` would.
 
-Each part of the state has a function that writes it and, right below, the one that reads it. The text is a JSON object,
-compressed. Parts are written in a fixed order, so that the same state always gives the same text.
+Each part of the state has a function that writes it and, right below, the one that reads it. The
+text is a JSON object, compressed. Parts are written in a fixed order, so that the same state
+always gives the same text.
 """
 
 from collections.abc import Sequence
@@ -75,7 +77,10 @@ _RECORDS = (
 """What only some units have, as pairs of a unit and a value."""
 _REMADE = ""
 """Stands for a digest that is made again from those of the unit's inputs."""
-_OLDER = "it began under an earlier version of Sennit, whose programs this one cannot go on with: edit the program"
+_OLDER = (
+    "it began under an earlier version of Sennit, whose programs this one cannot go on with: edit "
+    "the program"
+)
 
 
 def dump(state: RunState) -> str:
@@ -108,8 +113,8 @@ def load(graph: Graph, text: str) -> RunState:
     _load_rare_parts(state, body)
     _load_spending(state, body)
 
-    # Queueing a unit notes that it waits from now on. The figures are read after that, because they know since when it
-    # has waited.
+    # Queueing a unit notes that it waits from now on. The figures are read after that, because they
+    # know since when it has waited.
     _ask_again_for_replans(state, body)
     for unit in units:
         if state.queued[unit]:
@@ -146,7 +151,9 @@ def _load_columns(state: RunState, units: Sequence[int], body: Body) -> None:
 
 
 def _can_be_remade(state: RunState, unit: int) -> bool:
-    """Whether a unit's output is a manifest that the digests of its inputs, as they are now, make again."""
+    """Whether a unit's output is a manifest that the digests of its inputs, as
+    they are now, make again.
+    """
     digest = state.digest[unit] or ""
     if state.is_item(unit) or not joins.is_manifest(digest):
         return False
@@ -154,7 +161,8 @@ def _can_be_remade(state: RunState, unit: int) -> bool:
     if not inputs:
         return False
 
-    # An input that is a manifest itself may be left out too. Then there would be nothing to make this one from.
+    # An input that is a manifest itself may be left out too. Then there would be nothing
+    # to make this one from.
     for node in inputs:
         if joins.is_manifest(state.digest[node] or ""):
             return False
@@ -188,8 +196,9 @@ def _dump_records(state: RunState, body: Body) -> None:
 
 
 def _lasting_answers(state: RunState) -> list[tuple[int, Any]]:
-    """Return the answers of persons that a later step may still ask for. The answer of a unit that has succeeded is
-    its output by now: of a gate nothing is kept, and of a call only that a person has answered it.
+    """Return the answers of persons that a later step may still ask for. The answer of a unit
+    that has succeeded is its output by now: of a gate nothing is kept, and of a call only that a
+    person has answered it.
     """
     answers: list[tuple[int, Any]] = []
     for unit, answer in state.answers.items():
@@ -240,8 +249,8 @@ def _dump_items(state: RunState, units: Sequence[int], body: Body) -> None:
 
 
 def _openings(owner: Sequence[tuple[int, int]]) -> list[list[int]]:
-    """Return the map and the number of units of each opening of a map. The units of one opening are neighbours, and
-    their places count from 0.
+    """Return the map and the number of units of each opening of a map. The units of one opening are
+    neighbours, and their places count from 0.
     """
     openings: list[list[int]] = []
     for node, place in owner:
@@ -281,7 +290,8 @@ def _load_locks(state: RunState, body: Body) -> None:
         state.locks[name] = Lock(mode, dict.fromkeys(holders))
 
 
-# The last end that a script has read, the most sub-agents, when units started, and how long calls take.
+# The last end that a script has read, the most sub-agents, when units started,
+# and how long calls take.
 
 
 def _dump_times(state: RunState, units: Sequence[int], body: Body) -> None:
@@ -327,8 +337,8 @@ def _load_times(state: RunState, units: Sequence[int], body: Body) -> None:
 
 
 def _dump_figures(state: RunState, units: Sequence[int], body: Body) -> None:
-    """Write when calls began after they had started, how long they took, what they have used, and for what units wait
-    and have waited.
+    """Write when calls began after they had started, how long they took, what they have used, and
+    for what units wait and have waited.
     """
     if state.spans:
         body["delays"] = []
@@ -348,8 +358,8 @@ def _dump_figures(state: RunState, units: Sequence[int], body: Body) -> None:
 
 
 def _delay_and_length(state: RunState, unit: int) -> tuple[int | None, int | None]:
-    """Return how long after its start a unit's last call began, and how long the call took, in milliseconds; None if
-    its worker has not said so.
+    """Return how long after its start a unit's last call began, and how long the call took, in
+    milliseconds; None if its worker has not said so.
     """
     span = state.spans.get(unit)
     if span is None:
@@ -359,7 +369,9 @@ def _delay_and_length(state: RunState, unit: int) -> tuple[int | None, int | Non
 
 
 def _load_figures(state: RunState, units: Sequence[int], body: Body) -> None:
-    """Read them again. An earlier version does not write them: then no wait of its calls is known."""
+    """Read them again. An earlier version does not write them: then no wait
+    of its calls is known.
+    """
     delays = body.get("delays", ())
     took = body.get("took", ())
     # Both columns are missing where no call had a span.
@@ -369,7 +381,8 @@ def _load_figures(state: RunState, units: Sequence[int], body: Body) -> None:
             state.spans[unit] = (began, began + millis)
     state.used = _load_usages(body, "used")
 
-    # The snapshot has all waits, in its own order. So those go that came from queueing the units again.
+    # The snapshot has all waits, in its own order. So those go that came from
+    # queueing the units again.
     waits = state.waits
     waits.open = {}
     if "waits" not in body:
@@ -495,8 +508,8 @@ def _load_spending(state: RunState, body: Body) -> None:
 
 
 def _ask_again_for_replans(state: RunState, body: Body) -> None:
-    """Have model calls run again whose replan waits for a person: an earlier version asked for that, and this one does
-    not.
+    """Have model calls run again whose replan waits for a person: an earlier version asked for
+    that, and this one does not.
     """
     for unit, _ in body.get("expansion_requests", ()):
         if state.status[unit] == WAITING:
@@ -506,10 +519,11 @@ def _ask_again_for_replans(state: RunState, body: Body) -> None:
 
 
 def _park_older_programs(state: RunState, sessions: Sequence[Sequence[Any]]) -> None:
-    """Have programs fail by name that an earlier version has begun: one that noted their `sessions` in another way, or
-    that had the steps of a script as nodes of the graph.
+    """Have programs fail by name that an earlier version has begun: one that noted their `sessions`
+    in another way, or that had the steps of a script as nodes of the graph.
 
-    A person edits them. Until then their calls are those that a script has left, and has not made again.
+    A person edits them. Until then their calls are those that a script has left,
+    and has not made again.
     """
     graph = state.graph
     steps = _steps_of_older_programs(state)
@@ -536,8 +550,8 @@ def _park_older_programs(state: RunState, sessions: Sequence[Sequence[Any]]) -> 
 
 
 def _steps_of_older_programs(state: RunState) -> dict[int, int]:
-    """Return the steps of programs of which no session is known, each with its program: this version notes one for
-    each that has begun.
+    """Return the steps of programs of which no session is known, each with its program: this
+    version notes one for each that has begun.
     """
     graph = state.graph
     steps: dict[int, int] = {}

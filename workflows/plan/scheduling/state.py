@@ -1,8 +1,10 @@
-"""The scheduler's memory: parallel columns with one entry a unit, where a unit is a node or one item of a map.
+"""The scheduler's memory: parallel columns with one entry a unit, where a unit is a
+node or one item of a map.
 
-A unit keeps its number for life: nodes are numbered from 0 in the order of the plan, items of maps from `ITEMS` in the
-order in which they are opened. Where the map's `do` is a chain, an item has a unit for each node of it, in order, and
-the last one's value is the item's. Only `step` and the modules that it calls change it.
+A unit keeps its number for life: nodes are numbered from 0 in the order of the plan, items of maps
+from `ITEMS` in the order in which they are opened. Where the map's `do` is a chain, an item has a
+unit for each node of it, in order, and the last one's value is the item's. Only `step` and the
+modules that it calls change it.
 """
 
 from collections import deque
@@ -25,10 +27,22 @@ from sennit.workflows.plan.scheduling.locks import Lock, Waiter
 from sennit.workflows.plan.scheduling.session import Session
 from sennit.workflows.plan.scheduling.waits import Waits
 
-PENDING, RUNNING, WAITING, SUCCEEDED, FAILED, SKIPPED, CANCELLED, BLOCKED, DELEGATED, EXPANDED, IN_DOUBT = range(11)
-"""BLOCKED: pending behind a failed node. DELEGATED: its successor runs, or what its script has called. EXPANDED: a map
-whose items run.
-IN_DOUBT: a write has failed and may have been made all the same; before a person has decided, no other node is told.
+(
+    PENDING,
+    RUNNING,
+    WAITING,
+    SUCCEEDED,
+    FAILED,
+    SKIPPED,
+    CANCELLED,
+    BLOCKED,
+    DELEGATED,
+    EXPANDED,
+    IN_DOUBT,
+) = range(11)
+"""BLOCKED: pending behind a failed node. DELEGATED: its successor runs, or what its script has
+called. EXPANDED: a map whose items run. IN_DOUBT: a write has failed and may have been made all the
+same; before a person has decided, no other node is told.
 """
 
 ENDED = (SUCCEEDED, FAILED, SKIPPED, CANCELLED)
@@ -50,7 +64,9 @@ ITEMS = 1_000_000
 _INDEX_CHARACTERS = 10
 """No index of an item is longer, with its bracket."""
 PARK, OVERTIME, DRAIN, NEXT_TRY, CALLS = -1, -2, -3, -4, -10
-"""Deadlines of the run itself, beside those of its units; at `CALLS - unit` is when a program's call expires."""
+"""Deadlines of the run itself, beside those of its units; at `CALLS - unit` is when a
+program's call expires.
+"""
 
 
 _SLOTS = {
@@ -64,13 +80,15 @@ _SLOTS = {
     "on_failure": "what becomes of a run in which a failure is in the way of the answer",
     "most_agents": "how many sub-agents the run's maps may start in all",
     "budget": "what the run may spend; None without limits",
-    "slices": "what the calls of tasks may spend, by the task, or by the call that has a slice of its own",
+    "slices": (
+        "what the calls of tasks may spend, by the task, or by the call that has a slice of its own"
+    ),
     "paid": "of calls that a fork has taken over, what the run before has paid for them",
     "timings": "how long calls take, and whether short ones share an activity",
     "rates": "by queue, how many model calls a minute its provider takes",
     "forks": "whether the run takes over what another run has called",
     "begun": "whether the first nodes have been admitted",
-    "held": "what a person is asked about the plan before any of it starts; None if nobody is asked",
+    "held": "what a person is asked about the plan before it starts; None if nobody is asked",
     "streaming": "whether more nodes are to come, so that the run neither ends nor parks",
     "draining": "whether nothing is started because the run is about to continue as new",
     "parked": "whether nothing can move until a person does something",
@@ -93,7 +111,10 @@ _SLOTS = {
     "ok_inputs": "how many inputs of a join have a value",
     "awaiting_inputs": "whether a join is admitted and only waits for inputs",
     # only for the units concerned
-    "owner": "of each unit of an item that there ever was, in order: its map and its place among the map's units",
+    "owner": (
+        "of each unit of an item that there ever was, in order: its map and its place among the "
+        "map's units"
+    ),
     "items": "of an open map: the units of its items",
     "facts": "what conditions and maps ask of an output",
     "notes": "the error, or the reason for an end without a value",
@@ -103,26 +124,35 @@ _SLOTS = {
     "answers": "a person's answer: of a gate, or in the place of a call that had failed",
     "approved": "a person's approval of what it writes",
     "questions": "what a person is asked, of those that wait and have had to put it together",
-    "deadlines": "when it ends waiting, or expires; PARK, OVERTIME, DRAIN and NEXT_TRY are the run's own",
+    "deadlines": "when it ends waiting, or expires; the run has PARK, OVERTIME, DRAIN, NEXT_TRY",
     "past_deadline": "of a join whose deadline has passed: true until that has closed it",
     "objections": "what was wrong with a node's last request",
-    "taken_over": "whether a program that runs again, or a run that forks another, has taken it over as it was",
+    "taken_over": (
+        "whether a program that runs again, or a run that forks another, has taken it over as it "
+        "was"
+    ),
     "alone": "whether it starts alone, because it has failed in an activity that it shared",
     "shared": "of a unit that runs in an activity with others: the first of these",
     "effects": "what became of its writes, where its status does not tell",
     "sessions": "of a program that has started: where its script stands",
-    "ended_at": "when a call of a program ended, or a program began for the first time, in milliseconds",
-    "last_end": "the last of these times that was noted, which workers' clocks may have ahead of the run",
+    "ended_at": "when a call of a program ended, or a program first began, in milliseconds",
+    "last_end": "the last of these times; workers' clocks may have it ahead of the run",
     "prompts": "of a model call whose grant was too small: the tokens of its prompt",
     "spans": "when its last call itself began and ended, where its worker has said so",
     "used": "what its calls have used, in all generations",
-    "resumed": "of a write whose worker was lost: true once it has started again to learn what became of it",
+    "resumed": (
+        "of a write whose worker was lost: true once it has started again to learn what became of "
+        "it"
+    ),
     # queues
     "together": "by the first unit of a shared activity: how many units of it run",
     "heap": "ready units as (priority, rank, unit)",
     "locks": "by name, the locks that units hold or wait for",
     "waiting_own": "ready units whose own write of an earlier generation is still in flight",
-    "waiting_budget": "by limit, a heap of the ready units that the budget holds back; some may have been cancelled",
+    "waiting_budget": (
+        "by limit, a heap of the ready units that the budget holds back; some may have been "
+        "cancelled"
+    ),
     "work": "units whose end is to be carried to others, in this step",
     "stale": "nodes as (place, node) whose standing is to be worked out anew, in this step",
     "revised": "nodes that ran again and have ended, in this step",
@@ -134,8 +164,8 @@ _SLOTS = {
 
 
 class Statuses(dict[int, int]):
-    """The column of statuses. `touched` has the units that were set in this step: true for those that were made pending
-    in it, so that one that runs has started again.
+    """The column of statuses. `touched` has the units that were set in this step: true for those
+    that were made pending in it, so that one that runs has started again.
     """
 
     __slots__ = ("touched",)
@@ -296,14 +326,18 @@ class RunState:
         return new
 
     def drop(self, unit: int) -> None:
-        """Delete the entries of a unit that is no more. Only its owner stays, and its number is not used again."""
+        """Delete the entries of a unit that is no more. Only its owner stays, and its
+        number is not used again.
+        """
         for name in (*COLUMNS, *RECORDS):
             getattr(self, name).pop(unit, None)
         self.status.touched.pop(unit, None)
         self.waits.open.pop(unit, None)
 
     def units(self) -> list[int]:
-        """Return all units: the nodes in the order of the plan, then the items that have not been dropped."""
+        """Return all units: the nodes in the order of the plan, then the items that
+        have not been dropped.
+        """
         units = list(range(len(self.graph.specs)))
         for unit in self.status:
             if unit >= ITEMS:
@@ -325,7 +359,9 @@ class RunState:
         return self.owner[unit - ITEMS][0]
 
     def spec_of(self, unit: int) -> NodeSpec:
-        """Return the annotations of a unit: of a node of a chain its own, of any other item those of its map."""
+        """Return the annotations of a unit: of a node of a chain its own, of any other
+        item those of its map.
+        """
         spec = self.graph.specs[self.node_of(unit)]
         if not spec.stages or unit < ITEMS:
             return spec
@@ -340,14 +376,17 @@ class RunState:
         return self.spec_of(unit).locks
 
     def values(self, node: int) -> range:
-        """Return the units of an open map whose values are those of its items, in order; none of one not open."""
+        """Return the units of an open map whose values are those of its items, in
+        order; none of one not open.
+        """
         per_item = self.graph.specs[node].per_item
         units = self.items.get(node, range(0))
         return units[per_item - 1 :: per_item]
 
     def before(self, unit: int) -> int:
-        """Return the unit without whose value this one of an item cannot start: the one before it in its chain, or the
-        item of the map that its own runs behind; -1 if there is none. If that map has fewer items now, it is the map.
+        """Return the unit without whose value this one of an item cannot start: the one before it
+        in its chain, or the item of the map that its own runs behind; -1 if there is none. If that
+        map has fewer items now, it is the map.
         """
         node, place = self.owner[unit - ITEMS]
         spec = self.graph.specs[node]
@@ -362,14 +401,17 @@ class RunState:
         return spec.source
 
     def behind(self, unit: int) -> list[int]:
-        """Return the units that cannot start without the value of this one of an item, as `before` says."""
+        """Return the units that cannot start without the value of this one of an
+        item, as `before` says.
+        """
         node, place = self.owner[unit - ITEMS]
         spec = self.graph.specs[node]
         item, stage = divmod(place, spec.per_item)
         if stage < len(spec.stages):
             return [unit + 1]
 
-        # It has the value of its item: the same items of the maps that run behind this one begin with that.
+        # It has the value of its item: the same items of the maps that run behind
+        # this one begin with that.
         dependents: list[int] = []
         for pipe in self.graph.pipes.get(node, ()):
             if self.runs_behind(pipe, node):
@@ -387,8 +429,8 @@ class RunState:
         return self.items[other].start >= self.items[node].stop
 
     def read_by(self, unit: int) -> list[int]:
-        """Return the units whose values this one of an item may read: all before it in its chain, and the item itself,
-        if that is one of another map.
+        """Return the units whose values this one of an item may read: all before it in its chain,
+        and the item itself, if that is one of another map.
         """
         node, place = self.owner[unit - ITEMS]
         stage = place % self.graph.specs[node].per_item
@@ -416,7 +458,9 @@ class RunState:
         return unit >= ITEMS
 
     def path(self, unit: int) -> str:
-        """Return the path of a unit as people write it: `n7`, `m[17]`, or `m[17].page` for a node of a chain."""
+        """Return the path of a unit as people write it: `n7`, `m[17]`, or `m[17].page`
+        for a node of a chain.
+        """
         if unit < ITEMS:
             return self.graph.specs[unit].id
         node, place = self.owner[unit - ITEMS]
@@ -428,7 +472,9 @@ class RunState:
         return path
 
     def full_path(self, unit: int, generation: int = 0) -> str:
-        """Return a unit's path with its generation, or an earlier one: `n7`, then `n7~2`. So are activities called."""
+        """Return a unit's path with its generation, or an earlier one: `n7`, then `n7~2`. So
+        are activities called.
+        """
         generation = generation or self.generation[unit]
         path = self.path(unit)
         if generation == 1:
@@ -448,7 +494,8 @@ class RunState:
         if not closed or item is None or item >= len(values):
             return None
 
-        # The unit with the value of an item is the last one of its chain: the others have the numbers before it.
+        # The unit with the value of an item is the last one of its chain: the others have
+        # the numbers before it.
         unit = values[item]
         if not suffix:
             return unit
@@ -490,7 +537,9 @@ class RunState:
 
 
 def _index_in(digits: str) -> int | None:
-    """Return the index of an item that stands in a path; None for a text that `RunState.path` does not write."""
+    """Return the index of an item that stands in a path; None for a text that
+    `RunState.path` does not write.
+    """
     if not digits.isdecimal() or len(digits) >= _INDEX_CHARACTERS:
         return None
     index = int(digits)

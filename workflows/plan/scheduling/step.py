@@ -1,9 +1,9 @@
 """The scheduler: `step(state, event) -> decisions`, the only place where a run's state changes.
 
-Deterministic and total: no clock, no randomness, no I/O, no iteration over sets, no exception for any event. It changes
-the state that it is given, and nothing else. The same function
-runs inside the workflow, inside a worker for a group of nodes, under property tests and in the simulator. An event
-costs O(degree) of the node it concerns, plus O(log n) for each node it makes ready.
+Deterministic and total: no clock, no randomness, no I/O, no iteration over sets, no exception for
+any event. It changes the state that it is given, and nothing else. The same function runs inside
+the workflow, inside a worker for a group of nodes, under property tests and in the simulator. An
+event costs O(degree) of the node it concerns, plus O(log n) for each node it makes ready.
 """
 
 from collections.abc import Callable
@@ -77,7 +77,8 @@ FOLLOWED = ("tool", "llm")
 
 
 def step(state: RunState, event: Event, now: int | None = None) -> list[Decision]:
-    """Take one event and return the decisions, in order. Starts nothing before `RunStarted` and after the run's end.
+    """Take one event and return the decisions, in order. Starts nothing before `RunStarted`
+    and after the run's end.
 
     `now` is the time in milliseconds; None if none has passed since the last step.
     """
@@ -86,8 +87,8 @@ def step(state: RunState, event: Event, now: int | None = None) -> list[Decision
         state.now = now
     state.status.touched.clear()
 
-    # A call that ends late still tells what it has used. Any other event counts only for a unit that has not been
-    # dropped, and most events only after the run has started.
+    # A call that ends late still tells what it has used. Any other event counts only for a unit
+    # that has not been dropped, and most events only after the run has started.
     kind = type(event)
     unit = getattr(event, "unit", None)
     if isinstance(event, NodeEnded):
@@ -164,7 +165,9 @@ def _wind_up(state: RunState, event: Event) -> None:
 
 
 def _read_ledger(state: RunState, event: LedgerRead) -> None:
-    """Note what became of writes that were made before the run was reset, where the run does not know it."""
+    """Note what became of writes that were made before the run was reset, where
+    the run does not know it.
+    """
     for write in event.writes:
         unit = unit_of(state, write)
         if unit is not None:
@@ -209,7 +212,9 @@ def _hold_plan(state: RunState, event: PlanHeld) -> None:
 
 
 def _reject_plan(state: RunState, _: PlanRejected) -> None:
-    """Let go of the question about the plan, or about the first step of its only program, until there is another."""
+    """Let go of the question about the plan, or about the first step of its only program,
+    until there is another.
+    """
     for unit in state.units_in(WAITING):
         completion.no_longer_wait(state, unit)
         state.status[unit] = PENDING
@@ -257,14 +262,15 @@ def _first_start(state: RunState, unit: int) -> int:
 
 
 def _note_call(state: RunState, unit: int, outcome: Outcome) -> None:
-    """Note what a call has used, and when it was under way by itself. Where it has waited since its start for a worker,
-    or for another call of its activity, its waiting goes on until then.
+    """Note what a call has used, and when it was under way by itself. Where it has waited since its
+    start for a worker, or for another call of its activity, its waiting goes on until then.
     """
     _count_usage(state, unit, outcome.usage)
     if any(outcome.paid):
         state.paid[unit] = outcome.paid
 
-    # Its span is known if its worker says it, and if it was made in this start at the first attempt.
+    # Its span is known if its worker says it, and if it was made in this
+    # start at the first attempt.
     state.spans.pop(unit, None)
     if not state.is_call(unit) or unit in state.answers:
         return
@@ -277,7 +283,8 @@ def _note_call(state: RunState, unit: int, outcome: Outcome) -> None:
     ended = min(ended, state.now)
     state.spans[unit] = began, ended
 
-    # In a shared activity a call may wait first for another one on which it depends, and then for its turn.
+    # In a shared activity a call may wait first for another one on which it depends,
+    # and then for its turn.
     since = state.started[unit]
     if unit in state.shared:
         for dep in state.graph.deps[state.node_of(unit)]:
@@ -302,8 +309,8 @@ def _free(state: RunState, unit: int, outcome: Outcome) -> None:
 
 
 def _attempts(state: RunState, unit: int, outcome: Outcome) -> int:
-    """Return how many more attempts a unit has had. Of a later advance of a program only those count that failed: a
-    program in which nothing failed has had one.
+    """Return how many more attempts a unit has had. Of a later advance of a program only those
+    count that failed: a program in which nothing failed has had one.
     """
     session = state.sessions.get(unit)
     following = 1 if outcome.delegated else 0
@@ -313,7 +320,9 @@ def _attempts(state: RunState, unit: int, outcome: Outcome) -> int:
 
 
 def _end_advance(state: RunState, program: int, outcome: Outcome) -> None:
-    """Take how an advance of a program has ended. With the program, what its script no longer waits for is given up."""
+    """Take how an advance of a program has ended. With the program, what its script no longer
+    waits for is given up.
+    """
     until = min(outcome.at or state.now, state.now)
     state.millis[program] = max(0, until - state.started[program])
     program_calls.note_tasks(state, program, outcome.tasks)
@@ -326,7 +335,9 @@ def _end_advance(state: RunState, program: int, outcome: Outcome) -> None:
 
 
 def _failed_by_itself(outcome: Outcome) -> bool:
-    """Whether a script has come to its end by an error of its own; after any other failure it may still go on."""
+    """Whether a script has come to its end by an error of its own; after any other
+    failure it may still go on.
+    """
     if outcome.error is None:
         return False
     kind, _ = outcome.error
@@ -334,7 +345,9 @@ def _failed_by_itself(outcome: Outcome) -> bool:
 
 
 def unit_of(state: RunState, write: Written) -> int | None:
-    """Return the unit that has made a write, as the run knows it now; None if it has not come so far again."""
+    """Return the unit that has made a write, as the run knows it now; None if it has
+    not come so far again.
+    """
     by_key = state.graph.by_key.get(write.key[:KEY_CHARACTERS])
     if by_key is not None:
         return by_key
@@ -365,7 +378,9 @@ def _expire(state: RunState, unit: int) -> None:
 
 
 def _try_again(state: RunState) -> None:
-    """Retry what an outage has failed. However often that happens, the run does not wait longer in all."""
+    """Retry what an outage has failed. However often that happens, the run does
+    not wait longer in all.
+    """
     state.park_until = state.deadlines[PARK]
     for unit in termination.outages(state):
         if state.status[unit] == FAILED:  # and has not been reset with one before it
@@ -393,7 +408,8 @@ def _retry(state: RunState, event: RetryRequested) -> None:
     state.park_until = state.pause = 0
     retry.retry(state, event.unit)
     for unit in event.others:
-        if state.status.get(unit) in (FAILED, IN_DOUBT):  # and has not been reset with one before it
+        # And has not been reset with one before it.
+        if state.status.get(unit) in (FAILED, IN_DOUBT):
             retry.retry(state, unit)
 
 
@@ -421,7 +437,9 @@ def _append(state: RunState, event: NodesAppended) -> None:
 
 
 def _advance(state: RunState, event: ProgramAdvanced) -> None:
-    """Take over what a script has called, and then the ends of its activity and of the calls that this has made."""
+    """Take over what a script has called, and then the ends of its activity and of the
+    calls that this has made.
+    """
     program = event.ended.unit
     generation = event.ended.generation
     if state.status[program] != RUNNING or state.generation[program] != generation:
@@ -470,7 +488,8 @@ def _stop(state: RunState, event: StopRequested) -> None:
 
 
 def _start_ready(state: RunState) -> None:
-    """Start ready units while the window has room. Those that lack a lock, a rate or budget wait for it.
+    """Start ready units while the window has room. Those that lack a lock, a rate
+    or budget wait for it.
 
     Short calls that may share an activity are gathered, and start together.
     """
@@ -489,7 +508,8 @@ def _start_ready(state: RunState) -> None:
             ready.wake_in_slices(state, unit)
             continue
 
-        # A short call goes beside one like it that has started in this step, as long as there are not too many of them.
+        # A short call goes beside one like it that has started in this step, as long as there
+        # are not too many of them.
         likeness = ready.likeness_of(state, unit)
         batch_key = None
         leader = None
@@ -500,7 +520,11 @@ def _start_ready(state: RunState) -> None:
             leader = None
 
         # Beside another one it takes no room of the window, which counts activities.
-        if state.draining or (state.activities >= state.window and leader is None) or state.running >= state.in_flight:
+        if (
+            state.draining
+            or (state.activities >= state.window and leader is None)
+            or state.running >= state.in_flight
+        ):
             break
         heappop(heap)
         refusal = slices.refusal(state, unit)
@@ -553,7 +577,9 @@ def _start_together(state: RunState, likeness: ready.Likeness, units: list[int])
 
 
 def _following(state: RunState, unit: int) -> int:
-    """Start the program whose script waits for nothing but this unit with it, and return it, or -1."""
+    """Start the program whose script waits for nothing but this unit with
+    it, and return it, or -1.
+    """
     if state.is_item(unit) or state.graph.specs[unit].kind not in FOLLOWED:
         return -1
     program = programs.follows(state, unit)
@@ -581,7 +607,9 @@ def _mark_started(state: RunState, unit: int) -> None:
 
 
 def _begin_advance(state: RunState, program: int) -> None:
-    """Note that an advance of a program is under way. The program has started with its first one."""
+    """Note that an advance of a program is under way. The program has
+    started with its first one.
+    """
     session = state.sessions.setdefault(program, Session())
     if session.has_begun:
         session.last.told = programs.ended(state, session)

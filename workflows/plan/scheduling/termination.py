@@ -1,4 +1,6 @@
-"""Decides whether a run goes on, ends, or is blocked: then nothing can move any more, and it parks for a person."""
+"""Decides whether a run goes on, ends, or is blocked: then nothing can move any more, and
+it parks for a person.
+"""
 
 from collections.abc import Container, Sequence
 
@@ -20,7 +22,9 @@ from sennit.workflows.plan.scheduling.state import (
 )
 
 OUTAGES = ("RateLimited", "ServerFailed", "ServerUnreachable")
-"""Failures of a model's server that cost nothing, and may be over later though nobody does anything."""
+"""Failures of a model's server that cost nothing, and may be over later
+though nobody does anything.
+"""
 _NO_FAILURES = ("Skipped", "NotNeeded", "Cancelled", "Replaced")
 """Why nodes end without a value that have not failed."""
 _CHANGES_NOTHING = ("tool", "llm", "join")
@@ -32,8 +36,8 @@ FIRST_PAUSE, LONGEST_PAUSE = 30_000, 600_000
 
 
 def idle(state: RunState) -> bool:
-    """Whether nothing runs, is ready, sleeps or waits for a person, and no more nodes are to come. What waits for
-    budget may start once a cancelled call has told what it has used.
+    """Whether nothing runs, is ready, sleeps or waits for a person, and no more nodes are to come.
+    What waits for budget may start once a cancelled call has told what it has used.
     """
     if not state.begun or state.ended or state.streaming:
         return False
@@ -48,7 +52,9 @@ def is_asleep(state: RunState) -> bool:
 
 
 def _is_owed(state: RunState) -> bool:
-    """Whether a unit waits for what a cancelled call has still to tell of the budget, or of a slice."""
+    """Whether a unit waits for what a cancelled call has still to tell of the
+    budget, or of a slice.
+    """
     if state.budget is not None and state.budget.late and ready.unpaid(state):
         return True
     return slices.is_owed(state)
@@ -77,7 +83,9 @@ def finish_or_park(state: RunState) -> None:
 
 
 def _is_answer_whole(state: RunState) -> bool:
-    """Whether all of the answer is there, no failure is hidden in it, and nobody has to ask what became of a write."""
+    """Whether all of the answer is there, no failure is hidden in it, and nobody has to ask
+    what became of a write.
+    """
     for node in state.graph.execution_plan.answer:
         if state.status[node] != SUCCEEDED:
             return False
@@ -87,7 +95,9 @@ def _is_answer_whole(state: RunState) -> bool:
 
 
 def lost_maps(state: RunState) -> list[int]:
-    """Return the maps that have a value although every one of their items has failed: `on_error` has skipped each."""
+    """Return the maps that have a value although every one of their items has failed:
+    `on_error` has skipped each.
+    """
     maps: list[int] = []
     for node in state.items:
         if state.status[node] == SUCCEEDED and _is_lost(state, node):
@@ -97,7 +107,8 @@ def lost_maps(state: RunState) -> list[int]:
 
 def _answers_nothing(state: RunState) -> bool:
     """Whether all that the answer is made of was skipped because it had failed."""
-    # A join that has a value is made of its inputs. The leaves are those units that are not such joins.
+    # A join that has a value is made of its inputs. The leaves are those units
+    # that are not such joins.
     stack = list(state.graph.execution_plan.answer)
     leaves: list[int] = []
     seen: dict[int, None] = {}
@@ -122,8 +133,8 @@ def _are_all_lost(state: RunState, units: Sequence[int]) -> bool:
 
 
 def _is_lost(state: RunState, unit: int) -> bool:
-    """Whether a unit has no value because it has failed, and `on_error` has skipped it; or a map, because all of its
-    items have. What a condition or a person has skipped is not lost.
+    """Whether a unit has no value because it has failed, and `on_error` has skipped it; or a map,
+    because all of its items have. What a condition or a person has skipped is not lost.
     """
     if state.status[unit] == SUCCEEDED:
         return not state.is_item(unit) and _are_all_lost(state, state.values(unit))
@@ -139,7 +150,9 @@ def _is_lost(state: RunState, unit: int) -> bool:
 
 
 def unused_failures(state: RunState) -> list[int]:
-    """Return the failed nodes without which a run is done: nothing uses them, and they have changed nothing."""
+    """Return the failed nodes without which a run is done: nothing uses them, and
+    they have changed nothing.
+    """
     return [node for node in _failed_nodes(state) if _is_unused(state, node)]
 
 
@@ -150,8 +163,8 @@ def _failed_nodes(state: RunState) -> list[int]:
 
 
 def _is_unused(state: RunState, node: int) -> bool:
-    """Whether nothing uses a node that only reads, computes or asks a model. What writes, asks a person or goes on by
-    itself counts as used: a person wants to know.
+    """Whether nothing uses a node that only reads, computes or asks a model. What writes, asks a
+    person or goes on by itself counts as used: a person wants to know.
     """
     graph = state.graph
     spec = graph.specs[node]
@@ -165,7 +178,9 @@ def _is_unused(state: RunState, node: int) -> bool:
 
 
 def any_unknown(state: RunState) -> bool:
-    """Whether nobody knows of a write whether it was made, and no person has decided what to do about it."""
+    """Whether nobody knows of a write whether it was made, and no person has
+    decided what to do about it.
+    """
     for effects in state.effects.values():
         for effect in effects:
             if effect.status == "unknown":
@@ -174,8 +189,8 @@ def any_unknown(state: RunState) -> bool:
 
 
 def park(state: RunState) -> None:
-    """Wait for a person, up to the park deadline. What an outage has failed is tried again meanwhile, each time after
-    twice as long.
+    """Wait for a person, up to the park deadline. What an outage has failed is tried again
+    meanwhile, each time after twice as long.
     """
     if state.parked:
         return
@@ -201,7 +216,9 @@ def unpark(state: RunState) -> None:
 
 
 def outages(state: RunState) -> tuple[int, ...]:
-    """Return the blocking failures that may be over later: of models, sub-agents, and maps of those."""
+    """Return the blocking failures that may be over later: of models,
+    sub-agents, and maps of those.
+    """
     nodes: list[int] = []
     for node in blocking_failures(state):
         if _is_outage(state, node):
@@ -210,7 +227,9 @@ def outages(state: RunState) -> tuple[int, ...]:
 
 
 def _is_outage(state: RunState, node: int) -> bool:
-    """Whether a model or a sub-agent has failed by an outage: the node itself, or an item of a map."""
+    """Whether a model or a sub-agent has failed by an outage: the node
+    itself, or an item of a map.
+    """
     spec = state.spec_of(node)
     if not spec.calls_model and "agent" not in (spec.kind, spec.item_kind):
         return False
@@ -222,21 +241,23 @@ def _is_outage(state: RunState, node: int) -> bool:
 
 
 def blocking_failures(state: RunState) -> tuple[int, ...]:
-    """Return the writes in doubt, and the failed nodes that no tolerant join has excused, in plan order.
+    """Return the writes in doubt, and the failed nodes that no tolerant join has
+    excused, in plan order.
 
-    A failure is excused if everything that depends on it has succeeded, or is itself blocked or failed by it and
-    excused. A failed node that the answer names is not excused, nor is one that nothing consumes, except for reads,
-    computations and model calls, for a call that a program does not read, or not any more, and for one that its script
-    has caught. Of writes, only those are that the program was told of. What a script has called when it ran before, and
-    not again, blocks nothing.
+    A failure is excused if everything that depends on it has succeeded, or is itself blocked or
+    failed by it and excused. A failed node that the answer names is not excused, nor is one
+    that nothing consumes, except for reads, computations and model calls, for a call that a
+    program does not read, or not any more, and for one that its script has caught. Of writes,
+    only those are that the program was told of. What a script has called when it ran before,
+    and not again, blocks nothing.
     """
     in_doubt = state.units_in(IN_DOUBT)
     failed = _failed_nodes(state)
     if not failed:
         return tuple(in_doubt)
 
-    # A failure blocks nothing if it is excused, if a script has caught it, or if no script makes its call any more. A
-    # fallback that fails is not to blame either: its node has failed with it.
+    # A failure blocks nothing if it is excused, if a script has caught it, or if no script makes
+    # its call any more. A fallback that fails is not to blame either: its node has failed with it.
     excused = _excused(state)
     caught = _caught(state, excused)
     blamed: list[int] = []
@@ -246,20 +267,25 @@ def blocking_failures(state: RunState) -> tuple[int, ...]:
         if _is_blamed(state, node):
             blamed.append(node)
 
-    # A person mends the failures from which others follow. If each follows from another one, all of them block.
+    # A person mends the failures from which others follow. If each follows from another
+    # one, all of them block.
     roots = [node for node in blamed if not _follows_from_another(state, node)]
     return tuple(sorted([*in_doubt, *(roots or blamed)]))
 
 
 def handled(state: RunState) -> dict[int, None]:
-    """Return the calls and tasks of programs that have failed, and whose failure a script has caught."""
+    """Return the calls and tasks of programs that have failed, and whose
+    failure a script has caught.
+    """
     if not _failed_nodes(state):
         return {}
     return _caught(state, _excused(state))
 
 
 def _caught(state: RunState, excused: Sequence[bool]) -> dict[int, None]:
-    """Return the failed calls and tasks of programs that are excused, or whose failure a script has caught."""
+    """Return the failed calls and tasks of programs that are excused, or whose
+    failure a script has caught.
+    """
     failed = [node for node in _failed_nodes(state) if state.graph.specs[node].page]
     if not failed:
         return {}
@@ -277,7 +303,9 @@ def _caught(state: RunState, excused: Sequence[bool]) -> dict[int, None]:
 
 
 def _is_caught(state: RunState, call: int, raised: Container[int]) -> bool:
-    """Whether a script was told of the failure of a call and has gone on, or the loop of a model was."""
+    """Whether a script was told of the failure of a call and has gone on, or
+    the loop of a model was.
+    """
     for join in state.graph.joins[call]:
         if state.status[join] == SUCCEEDED:
             return True
@@ -285,7 +313,9 @@ def _is_caught(state: RunState, call: int, raised: Container[int]) -> bool:
 
 
 def _excused(state: RunState) -> list[bool]:
-    """Return of each node whether nobody has to look at it: it has succeeded, or its failure is excused."""
+    """Return of each node whether nobody has to look at it: it has succeeded, or
+    its failure is excused.
+    """
     graph = state.graph
     answer = dict.fromkeys(graph.execution_plan.answer)
     excused: list[bool] = []
@@ -294,7 +324,8 @@ def _excused(state: RunState) -> list[bool]:
 
     # From the end of the plan to its beginning, for a node is excused by those that depend on it.
     order = graph.order()[::-1]
-    # No edge says that a call comes before its program, by which it is excused: so the second time that is known.
+    # No edge says that a call comes before its program, by which it is excused: so the
+    # second time that is known.
     if state.sessions:
         order += order
     for node in order:
@@ -305,7 +336,9 @@ def _excused(state: RunState) -> list[bool]:
 
 
 def _is_excused(state: RunState, node: int, excused: Sequence[bool]) -> bool:
-    """Whether the end of a node concerns nobody: all that depend on it are excused, or nobody needs it."""
+    """Whether the end of a node concerns nobody: all that depend on it are
+    excused, or nobody needs it.
+    """
     dependents = state.graph.behind(node)
     for dependent in dependents:
         if not excused[dependent]:
@@ -340,8 +373,8 @@ def _follows_from_another(state: RunState, node: int) -> bool:
 
 
 def end(state: RunState, status: EndStatus) -> None:
-    """Close the run: cancel what runs, and settle what is pending as skipped, or as cancelled if the run is. It is over
-    as soon as no write of it is in flight any more.
+    """Close the run: cancel what runs, and settle what is pending as skipped, or as cancelled if
+    the run is. It is over as soon as no write of it is in flight any more.
     """
     # From now on nothing waits, sleeps or is to be worked out.
     state.ended = True

@@ -1,16 +1,21 @@
-"""For what the calls of a run have waited, and how long in all: the scheduler tells, and decides nothing by it."""
+"""For what the calls of a run have waited, and how long in all: the scheduler tells, and
+decides nothing by it.
+"""
 
 from collections.abc import Iterable
 from typing import Literal
 
 Cause = Literal["dependency", "slot", "lock", "rate", "budget"]
 CAUSES: tuple[Cause, ...] = ("dependency", "slot", "lock", "rate", "budget")
-"""The value of another node, a place in the window or with a worker, a lock, its provider's rate, the budget."""
+"""The value of another node, a place in the window or with a worker, a lock, its
+provider's rate, the budget.
+"""
 
 
 class Waits:
-    """Counts milliseconds. `open` has what each unit waits for now and since when, `total` what calls have waited for
-    by cause. `asked` are the times in which the run has waited for a person, one after the other.
+    """Counts milliseconds. `open` has what each unit waits for now and since when, `total` what
+    calls have waited for by cause. `asked` are the times in which the run has waited for a
+    person, one after the other.
     """
 
     __slots__ = ("asked", "asked_since", "open", "total")
@@ -26,7 +31,9 @@ class Waits:
         self.open |= dict.fromkeys(units, ("dependency", now))
 
     def turn_to(self, unit: int, cause: Cause, now: int, *, is_call: bool) -> None:
-        """Note that a unit waits for this from now on, and not any more for what it has waited for before."""
+        """Note that a unit waits for this from now on, and not any more for what it
+        has waited for before.
+        """
         self.end(unit, now, is_call=is_call)
         self.open[unit] = (cause, now)
 
@@ -46,7 +53,9 @@ class Waits:
             self.asked_since = None
 
     def asked_until(self, now: int) -> list[tuple[int, int]]:
-        """Return the times in which the run has waited for a person, with that which is not over."""
+        """Return the times in which the run has waited for a person, with
+        that which is not over.
+        """
         if self.asked_since is None:
             return self.asked
         return [*self.asked, (self.asked_since, now)]

@@ -9,8 +9,8 @@ from sennit.workflows.plan.speculation.limits import MAX_EARLY_TOOLS, MAX_FOLLOW
 
 
 class ReadCall(Frozen):
-    """What is known of calls of a tool that only reads. `kind` is that of the resource which it reads, "" for an
-    unknown one. Times are milliseconds.
+    """What is known of calls of a tool that only reads. `kind` is that of the resource which it
+    reads, "" for an unknown one. Times are milliseconds.
     """
 
     millis: int = Field(default=0, ge=0)
@@ -22,14 +22,16 @@ class ReadCall(Frozen):
 
 
 class EarlyTool(ReadCall):
-    """A tool whose calls may be made while the reply of the model that asks for them still comes."""
+    """A tool whose calls may be made while the reply of the model that
+    asks for them still comes.
+    """
 
     name: str
 
 
 class Follower(ReadCall):
-    """A call of the tool `second` that has followed a call of `first`, with arguments made as the mapping at a `place`
-    of the patterns says.
+    """A call of the tool `second` that has followed a call of `first`, with arguments made as the
+    mapping at a `place` of the patterns says.
     """
 
     first: str
@@ -39,7 +41,9 @@ class Follower(ReadCall):
 
 
 class Speculation(Frozen):
-    """That a run may speculate. `patterns` names the artifact with the mappings of its followers."""
+    """That a run may speculate. `patterns` names the artifact with the
+    mappings of its followers.
+    """
 
     patterns: str = ""
     followers: tuple[Follower, ...] = Field(default=(), max_length=MAX_FOLLOWERS)
@@ -47,7 +51,9 @@ class Speculation(Frozen):
 
 
 class PastSpeculation(Speculated):
-    """What the runs before this one in its chain have made early, and what of that still binds it."""
+    """What the runs before this one in its chain have made early, and what
+    of that still binds it.
+    """
 
     used: Usage = NO_USAGE
     """What calls made early have used. They have one part of the budget in the whole chain."""

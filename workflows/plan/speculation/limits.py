@@ -5,7 +5,9 @@ from typing import Final
 THRESHOLD: Final = 0.5
 """The least probability with which a call is expected to be made."""
 KNOWN_RUNS: Final = 20
-"""So many runs of a tenant, and calls of a pair's first tool, must be known, unless a run asks for speculation."""
+"""So many runs of a tenant, and calls of a pair's first tool, must be known, unless a
+run asks for speculation.
+"""
 MAX_LIVE: Final = 8
 """Of calls made early that nothing has used yet."""
 SHARE: Final = 10

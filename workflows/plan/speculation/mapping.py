@@ -1,4 +1,5 @@
-"""How the arguments of a call are made of an earlier one, as patterns write it: `path <- output items[0].path`.
+"""How the arguments of a call are made of an earlier one, as patterns write it: `path <-
+output items[0].path`.
 
 A constant is known by its mark alone: whoever binds it has to find a value that has the mark.
 """
@@ -7,11 +8,19 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, cast, get_args
 
-from sennit.workflows.plan.language.references import BindError, Reference, Step, parse_reference, resolve
+from sennit.workflows.plan.language.references import (
+    BindError,
+    Reference,
+    Step,
+    parse_reference,
+    resolve,
+)
 from sennit.workflows.plan.speculation.limits import MAX_BOUND_INDEX
 
 Origin = Literal["output", "argument", "constant", "goal", "input"]
-"""Where a value can be taken from. What came from another call, or out of a text, nobody can make again."""
+"""Where a value can be taken from. What came from another call, or out of a text,
+nobody can make again.
+"""
 WHOLE: Final = "."
 
 
@@ -43,7 +52,8 @@ def parse_mapping(text: str) -> tuple[ArgumentSource, ...] | None:
 def bind_mapping(
     sources: tuple[ArgumentSource, ...], values: Mapping[str, Any], constant: Callable[[str], Any]
 ) -> dict[str, Any]:
-    """Return arguments. `values` has what an origin stands for, and `constant` finds the value of a mark.
+    """Return arguments. `values` has what an origin stands for, and `constant`
+    finds the value of a mark.
 
     Raises BindError for what cannot be bound with these values.
     """
@@ -63,7 +73,9 @@ def bind_mapping(
 
 
 def candidates(schema: Any, arguments: Any, levels: int = 6) -> Iterator[Any]:
-    """Yield values that a constant may have: what a schema names, what the call before was given, and small ones."""
+    """Yield values that a constant may have: what a schema names, what the call before was
+    given, and small ones.
+    """
     yield from (True, False, None, "", [], {})
     yield from _named(schema, levels)
     yield from _leaves(arguments, levels)
@@ -110,7 +122,9 @@ def _path(text: str) -> tuple[Step, ...] | None:
 
 
 def _put(root: dict[str, Any], path: tuple[Step, ...], value: Any) -> None:
-    """Put a value at a place of the arguments, which are at "" of `root`. Raises BindError where that is no place."""
+    """Put a value at a place of the arguments, which are at "" of `root`. Raises BindError
+    where that is no place.
+    """
     here: Any = root
     name: Step = ""
     for step in path:

@@ -1,11 +1,14 @@
-"""Which calls a run makes early, and which of these a real call may use: decided by the order of the run's events.
+"""Which calls a run makes early, and which of these a real call may use: decided by the
+order of the run's events.
 
-The speculator stands beside the scheduler. It reads the state behind each step and changes nothing of it, so that a run
-decides the same with and without it. It reads no clock to decide what starts: a choice is made once, for one end, with
-the state as it is behind that end, and never again. So it does not depend on how workflow tasks were joined.
+The speculator stands beside the scheduler. It reads the state behind each step and changes nothing
+of it, so that a run decides the same with and without it. It reads no clock to decide what starts:
+a choice is made once, for one end, with the state as it is behind that end, and never again. So it
+does not depend on how workflow tasks were joined.
 
-No output is used that could be stale. A call starts early only while no write is under way that it might see, and what
-has started is dropped when such a write begins. Only the age of an output is a matter of time.
+No output is used that could be stale. A call starts early only while no write is under way that
+it might see, and what has started is dropped when such a write begins. Only the age of an
+output is a matter of time.
 """
 
 from collections.abc import Sequence
@@ -27,7 +30,13 @@ from sennit.workflows.plan.scheduling.events import (
     TimeAdvanced,
 )
 from sennit.workflows.plan.scheduling.state import ENDED, PENDING, RUNNING, SUCCEEDED, RunState
-from sennit.workflows.plan.speculation.follower import EarlyTool, Follower, PastSpeculation, ReadCall, Speculation
+from sennit.workflows.plan.speculation.follower import (
+    EarlyTool,
+    Follower,
+    PastSpeculation,
+    ReadCall,
+    Speculation,
+)
 from sennit.workflows.plan.speculation.limits import (
     MAX_ASKED,
     MAX_LIVE,
@@ -36,13 +45,18 @@ from sennit.workflows.plan.speculation.limits import (
     SLOW_MILLIS,
     THRESHOLD,
 )
-from sennit.workflows.plan.speculation.writes import ANYTHING, WritesUnderWay, conflicts, resource_kinds
+from sennit.workflows.plan.speculation.writes import (
+    ANYTHING,
+    WritesUnderWay,
+    conflicts,
+    resource_kinds,
+)
 
 
 @dataclass(slots=True)
 class EarlyCall:
-    """A call that is made early: of what is expected behind the end of `unit`, of `unit` itself, or of what the model
-    of `unit` has asked for in a reply that still comes.
+    """A call that is made early: of what is expected behind the end of `unit`, of `unit` itself, or
+    of what the model of `unit` has asked for in a reply that still comes.
     """
 
     number: int
@@ -84,7 +98,9 @@ Choice = Begin | Drop
 
 @dataclass(slots=True)
 class Speculator:
-    """Decides what one run calls early. `live` has the calls that run or whose outputs may still be used, by number."""
+    """Decides what one run calls early. `live` has the calls that run or whose outputs may
+    still be used, by number.
+    """
 
     speculation: Speculation
     made: int = 0
@@ -95,10 +111,14 @@ class Speculator:
     writes: WritesUnderWay = field(default_factory=WritesUnderWay)
     live: dict[int, EarlyCall] = field(default_factory=dict)
     is_stopped: bool = False
-    """Whether the run was reset: it may have written what it does not remember, so that nothing would be used."""
+    """Whether the run was reset: it may have written what it does not remember, so that
+    nothing would be used.
+    """
     _chosen_for: dict[tuple[int, int], None] = field(default_factory=dict)
     _undecided: list[int] = field(default_factory=list)
-    """Units that have ended, and for whose followers the choice comes behind the starts of this step."""
+    """Units that have ended, and for whose followers the choice comes behind
+    the starts of this step.
+    """
     _asked: dict[tuple[int, int], int] = field(default_factory=dict)
     """How many calls of each model call were made while its reply still came."""
 
@@ -134,8 +154,8 @@ class Speculator:
         return choices
 
     def wanted(self, state: RunState) -> tuple[str, ...]:
-        """Return the tools whose calls may begin while the reply that asks for them still comes; none where no call
-        may, so that nobody tells of them.
+        """Return the tools whose calls may begin while the reply that asks for them still comes;
+        none where no call may, so that nobody tells of them.
         """
         if self.is_stopped or not self._most_at_once(state):
             return ()
@@ -143,8 +163,12 @@ class Speculator:
             return ()
         return tuple(tool.name for tool in self.speculation.tools)
 
-    def asked(self, state: RunState, unit: int, name: str, arguments: str, now: int) -> list[Choice]:
-        """Return what is to be done now that the model of a unit has asked for a call, in a reply that still comes."""
+    def asked(
+        self, state: RunState, unit: int, name: str, arguments: str, now: int
+    ) -> list[Choice]:
+        """Return what is to be done now that the model of a unit has asked for a call, in a
+        reply that still comes.
+        """
         tool = self._early_tool(name)
         if tool is None or state.status.get(unit) != RUNNING:
             return []
@@ -162,7 +186,9 @@ class Speculator:
         return [self._begin(call, now)]
 
     def alike(self, call: EarlyCall) -> tuple[int, ...]:
-        """Return the other calls of the same tool that run or may still be used: one of them may be the same call."""
+        """Return the other calls of the same tool that run or may still be used: one of
+        them may be the same call.
+        """
         numbers: list[int] = []
         for number, other in self.live.items():
             if other.tool == call.tool and number != call.number:
@@ -176,7 +202,9 @@ class Speculator:
         return None
 
     def _is_made(self, call: EarlyCall) -> bool:
-        """Whether a call that runs or may still be used is one that the same model has asked for in the same words."""
+        """Whether a call that runs or may still be used is one that the same model has asked
+        for in the same words.
+        """
         for other in self.live.values():
             is_alike = other.tool == call.tool and other.arguments == call.arguments
             if other.unit == call.unit and is_alike:
@@ -199,7 +227,9 @@ class Speculator:
             del self.live[number]
 
     def usable(self, state: RunState, unit: int, now: int) -> tuple[int, ...]:
-        """Return which early calls a real call that starts now may use, if they are the same call: by their numbers."""
+        """Return which early calls a real call that starts now may use, if they are the same
+        call: by their numbers.
+        """
         spec = state.spec_of(unit)
         is_first = state.generation[unit] == 1 and not state.attempts[unit]
         if not is_first or not _is_speculative(state, unit) or self.is_stopped:
@@ -212,8 +242,8 @@ class Speculator:
         return tuple(found)
 
     def used_by(self, number: int | None, millis: int, took: int) -> None:
-        """Take that a real call has used an early one, which has taken `millis`, in the time `took`; or none of those
-        that it was offered.
+        """Take that a real call has used an early one, which has taken `millis`, in the time
+        `took`; or none of those that it was offered.
         """
         if number is None:
             self.missed += 1
@@ -229,11 +259,17 @@ class Speculator:
     @property
     def past(self) -> PastSpeculation:
         """What the run that goes on from here has to know."""
-        figures = Speculated(calls=self.made, hits=self.hits, missed=self.missed, saved_ms=self.saved)
-        return PastSpeculation(**dict(figures), used=self.used, unsure_writes=self.writes.all_kinds())
+        figures = Speculated(
+            calls=self.made, hits=self.hits, missed=self.missed, saved_ms=self.saved
+        )
+        return PastSpeculation(
+            **dict(figures), used=self.used, unsure_writes=self.writes.all_kinds()
+        )
 
     def go_on(self, past: PastSpeculation) -> None:
-        """Count on from where the last run of the chain has stopped. Its early calls are not used any more."""
+        """Count on from where the last run of the chain has stopped. Its early calls
+        are not used any more.
+        """
         self.made = past.calls
         self.hits = past.hits
         self.missed = past.missed
@@ -308,7 +344,9 @@ class Speculator:
         return Begin(call)
 
     def _followers(self, state: RunState, unit: int) -> list[EarlyCall]:
-        """Return the calls that usually follow one that has ended, where a model or a script decides what follows."""
+        """Return the calls that usually follow one that has ended, where a model or a
+        script decides what follows.
+        """
         spec = state.spec_of(unit)
         if state.is_item(unit) or unit in state.taken_over:
             return []
@@ -325,8 +363,8 @@ class Speculator:
         return expected
 
     def _branches(self, state: RunState, unit: int) -> list[EarlyCall]:
-        """Return the calls that wait for nothing but a decision, since this unit has given what they read; with -1,
-        those that read nothing.
+        """Return the calls that wait for nothing but a decision, since this unit has given what
+        they read; with -1, those that read nothing.
         """
         waiting: list[int] = []
         if unit < 0:
@@ -356,7 +394,9 @@ class Speculator:
         return min(MAX_LIVE, state.window // SHARE)
 
     def _is_within_budget(self, state: RunState) -> bool:
-        """Whether speculation may use more of the budget. Nobody knows what a call of a tool will cost."""
+        """Whether speculation may use more of the budget. Nobody knows what a
+        call of a tool will cost.
+        """
         budget = state.budget
         if budget is None:
             return True
@@ -371,7 +411,9 @@ class Speculator:
         return True
 
     def _make_room(self) -> None:
-        """Let go of the oldest output that nothing has used, if there are as many as there may be."""
+        """Let go of the oldest output that nothing has used, if there are
+        as many as there may be.
+        """
         ready = [call for call in self.live.values() if call.status == "ready"]
         if len(self.live) >= MAX_LIVE and ready:
             del self.live[ready[0].number]
@@ -386,7 +428,9 @@ def _cancelled(calls: Sequence[EarlyCall]) -> list[Choice]:
 
 
 def _is_speculative(state: RunState, unit: int) -> bool:
-    """Whether a unit is a call that may be made early: of a tool that only reads, and about which nobody is asked."""
+    """Whether a unit is a call that may be made early: of a tool that only reads, and about
+    which nobody is asked.
+    """
     spec = state.spec_of(unit)
     if state.kind_of(unit) != "tool" or not spec.tool:
         return False
@@ -396,7 +440,9 @@ def _is_speculative(state: RunState, unit: int) -> bool:
 
 
 def _leads_to_a_choice(state: RunState, unit: int) -> bool:
-    """Whether a model with tools, or a script, may decide on the next call once this one has ended."""
+    """Whether a model with tools, or a script, may decide on the next call
+    once this one has ended.
+    """
     spec = state.spec_of(unit)
     if not _is_speculative(state, unit):
         return False
@@ -410,8 +456,8 @@ def _leads_to_a_choice(state: RunState, unit: int) -> bool:
 
 
 def _waits_for_a_decision(state: RunState, node: int) -> bool:
-    """Whether a node has all that it reads, and waits for its condition, or for a person. Behind a person stand only
-    calls that are `pure`, or whose tools say that they may be made `early`.
+    """Whether a node has all that it reads, and waits for its condition, or for a person. Behind a
+    person stand only calls that are `pure`, or whose tools say that they may be made `early`.
     """
     spec = state.graph.specs[node]
     is_waiting = state.status[node] == PENDING and state.generation[node] == 1
@@ -439,7 +485,9 @@ def _waits_for_a_decision(state: RunState, node: int) -> bool:
 
 
 def _may_write_later(spec: NodeSpec) -> bool:
-    """Whether a node that has not ended may write. A program says so only by what its script calls."""
+    """Whether a node that has not ended may write. A program says so only by
+    what its script calls.
+    """
     if spec.kind == "program":
         return True
     if spec.kind not in ("tool", "agent", "map"):
@@ -448,7 +496,9 @@ def _may_write_later(spec: NodeSpec) -> bool:
 
 
 def _open_before(state: RunState, node: int) -> list[int]:
-    """Return the nodes that have to end before this one can start; none if they are too many to be looked at."""
+    """Return the nodes that have to end before this one can start; none if they are
+    too many to be looked at.
+    """
     found: dict[int, None] = {}
     waiting = [node]
     while waiting:

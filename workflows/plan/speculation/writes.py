@@ -15,8 +15,8 @@ ANYTHING = ""
 class WritesUnderWay:
     """What may be written at the moment: by each unit and its generation, the kinds of resources.
 
-    A write is under way from the decision to start it until its result is there. One that has failed, was cut off or
-    put back may still take effect, so that it stays here for good.
+    A write is under way from the decision to start it until its result is there. One that has
+    failed, was cut off or put back may still take effect, so that it stays here for good.
     """
 
     kinds: dict[tuple[int, int], tuple[str, ...]] = field(default_factory=dict)
@@ -34,14 +34,18 @@ class WritesUnderWay:
         return tuple(found)
 
     def end(self, event: NodeEnded) -> None:
-        """Take an end. Only a write that has a result, or has only asked a person, is surely over."""
+        """Take an end. Only a write that has a result, or has only asked a
+        person, is surely over.
+        """
         outcome = event.outcome
         is_over = outcome.error is None and not outcome.again and outcome.effects == ()
         if is_over or outcome.question is not None:
             self.kinds.pop((event.unit, event.generation), None)
 
     def leave_units(self) -> None:
-        """Another plan gives its units the same numbers: what may still be written is no unit's from now on."""
+        """Another plan gives its units the same numbers: what may still be written is
+        no unit's from now on.
+        """
         self.take_over(self.all_kinds())
 
     def take_over(self, kinds: tuple[str, ...]) -> None:
@@ -58,19 +62,25 @@ class WritesUnderWay:
         return tuple(all_kinds)
 
     def conflict(self, kind: str) -> bool:
-        """Whether a call that reads this kind of resource may see one of these writes, or half of it."""
+        """Whether a call that reads this kind of resource may see one of these
+        writes, or half of it.
+        """
         return any(conflicts(kind, written) for written in self.kinds.values())
 
 
 def conflicts(kind: str, written: Sequence[str]) -> bool:
-    """Whether a read of a kind of resource may depend on a write of others. Who names no resource may mean any."""
+    """Whether a read of a kind of resource may depend on a write of others. Who names no
+    resource may mean any.
+    """
     if not written:
         return False
     return kind == ANYTHING or ANYTHING in written or kind in written
 
 
 def written_kinds(state: RunState, unit: int) -> tuple[str, ...]:
-    """Return the kinds of resources that the activity of a unit may write; none if it only reads."""
+    """Return the kinds of resources that the activity of a unit may write;
+    none if it only reads.
+    """
     spec = state.spec_of(unit)
     kind = state.kind_of(unit)
     if kind == "tool" and (spec.effect == "write" or spec.approval):
@@ -82,8 +92,8 @@ def written_kinds(state: RunState, unit: int) -> tuple[str, ...]:
 
 
 def resource_kinds(spec: NodeSpec) -> tuple[str, ...]:
-    """Return the kinds of resources for which a call holds locks: `file` of `file:/docs/a.txt` and of `file*`. None for
-    a call whose locks say nothing of what it reads or writes.
+    """Return the kinds of resources for which a call holds locks: `file` of `file:/docs/a.txt` and
+    of `file*`. None for a call whose locks say nothing of what it reads or writes.
     """
     if spec.names_no_resource:
         return ()
