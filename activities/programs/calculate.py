@@ -76,9 +76,7 @@ class CalculateArguments(BaseModel):
 
 
 class Calculation(BaseModel):
-    """The expression and its value: an integer, a number of 12 significant
-    digits, or a truth value.
-    """
+    """The expression and its value: an integer, a number of 12 significant digits, or a truth value."""  # noqa: E501 - models read it
 
     expression: str
     value: bool | int | float

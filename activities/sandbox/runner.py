@@ -60,10 +60,9 @@ class NoSandbox(Exception):
 class Report(BaseModel):
     """How a command ended: `files` are new or changed texts, `left_out` names the other files.
 
-    `truncated` when it wrote more than 100,000 bytes to one stream. Of a call with a workspace,
-    `workspace` is the one that it has left behind, and `changed` has the paths that are new,
-    changed or gone in it, the first 100.
-    """
+    `truncated` when it wrote more than 100,000 bytes to one stream. Of a call with a workspace, `workspace` is the one
+    that it has left behind, and `changed` has the paths that are new, changed or gone in it, the first 100.
+    """  # noqa: E501 - models read it
 
     exit_code: int
     stdout: str

@@ -128,18 +128,14 @@ class PythonResult(Report):
 
 
 class Diff(BaseModel):
-    """What has changed in a workspace, as `git apply` takes it, and the paths
-    of the files that have.
-    """
+    """What has changed in a workspace, as `git apply` takes it, and the paths of the files that have."""  # noqa: E501 - models read it
 
     diff: str
     files: list[str]
 
 
 class Applied(BaseModel):
-    """The workspace with the changes of a patch in it, and the paths of the
-    files that it has changed.
-    """
+    """The workspace with the changes of a patch in it, and the paths of the files that it has changed."""  # noqa: E501 - models read it
 
     workspace: Workspace
     changed: list[str]

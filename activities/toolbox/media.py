@@ -31,12 +31,10 @@ class BadMedia(Exception):
 
 
 class MediaFile(BaseModel):
-    """An image, a PDF or a recording that a tool returns, alone or anywhere in its
-    result. `data` is base64.
+    """An image, a PDF or a recording that a tool returns, alone or anywhere in its result. `data` is base64.
 
-    In the output of the node a value stands in its place that names its artifact; a model
-    call takes it as `media`.
-    """
+    In the output of the node a value stands in its place that names its artifact; a model call takes it as `media`.
+    """  # noqa: E501 - models read it
 
     model_config = ConfigDict(frozen=True)
 

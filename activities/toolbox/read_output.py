@@ -18,9 +18,7 @@ _LEAD: Final = 200
 
 
 class ReadOutputArguments(BaseModel):
-    """Which piece of which output. The model names it by `node`; the engine
-    adds the output itself.
-    """
+    """Which piece of which output. The model names it by `node`; the engine adds the output itself."""  # noqa: E501 - models read it
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

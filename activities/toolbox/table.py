@@ -53,9 +53,7 @@ class TableArguments(BaseModel):
 
 
 class Table(BaseModel):
-    """`count` and `totals` (the sum of each column of numbers) are of all rows, `rows`
-    and `text` of those kept.
-    """
+    """`count` and `totals` (the sum of each column of numbers) are of all rows, `rows` and `text` of those kept."""  # noqa: E501 - models read it
 
     count: int
     totals: dict[str, int | float]

@@ -37,12 +37,11 @@ WAITING: Final = (TaskState.TASK_STATE_INPUT_REQUIRED, TaskState.TASK_STATE_AUTH
 class AgentAnswer(BaseModel):
     """What an agent has answered: its artifacts, or its message where it has none.
 
-    `text` has the texts, one artifact after the other; `data` its structured parts; `links` where
-    files of it are; `media` its images, PDFs and sounds, which a model call takes as `media`.
-    `left_out` names other bytes. `truncated` when there was more. `task` is the id by which a
-    later call continues the conversation. `waits` is true if the task waits for that: then `text`
-    is what the agent asks.
-    """
+    `text` has the texts, one artifact after the other; `data` its structured parts; `links` where files of it are;
+    `media` its images, PDFs and sounds, which a model call takes as `media`. `left_out` names other bytes. `truncated`
+    when there was more. `task` is the id by which a later call continues the conversation. `waits` is true if the task
+    waits for that: then `text` is what the agent asks.
+    """  # noqa: E501 - models read it
 
     text: str
     data: list[JsonValue] = []

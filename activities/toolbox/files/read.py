@@ -29,9 +29,7 @@ class ReadArguments(BaseModel):
 
 
 class DocumentText(BaseModel):
-    """The text of a document; `truncated` when there is more of it. `encoding` is what it
-    was read by, or `pdf`.
-    """
+    """The text of a document; `truncated` when there is more of it. `encoding` is what it was read by, or `pdf`."""  # noqa: E501 - models read it
 
     path: str
     title: str

@@ -82,9 +82,7 @@ class Endpoint(Strict):
 
 
 class HttpAnswer(BaseModel):
-    """The answer: `data` is JSON where the server sends JSON, else text. `location` is
-    where a redirect points to.
-    """
+    """The answer: `data` is JSON where the server sends JSON, else text. `location` is where a redirect points to."""  # noqa: E501 - models read it
 
     status: int
     content_type: str

@@ -42,10 +42,9 @@ _FAULTS_OF_THE_CALL: Final = (INVALID_PARAMS, METHOD_NOT_FOUND, _NO_RESOURCE)
 class McpText(BaseModel):
     """The result of a tool that has no schema of its output, or the content of a resource.
 
-    `links` are URIs of resources; `media` are its images, PDFs and sounds, which a model
-    call takes as `media`; `left_out` names other bytes; `truncated` when the text had more
-    than 1,000,000 characters.
-    """
+    `links` are URIs of resources; `media` are its images, PDFs and sounds, which a model call takes as `media`;
+    `left_out` names other bytes; `truncated` when the text had more than 1,000,000 characters.
+    """  # noqa: E501 - models read it
 
     text: str
     links: list[str]

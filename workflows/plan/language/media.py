@@ -25,9 +25,7 @@ EXAMPLE = '{"media": "image/png", "artifact": DIGEST, "bytes": N}'
 
 
 class Media(Frozen):
-    """A value that stands for an image, a PDF or a recording. `artifact` is the digest of
-    its bytes in the store.
-    """
+    """A value that stands for an image, a PDF or a recording. `artifact` is the digest of its bytes in the store."""  # noqa: E501 - models read it
 
     media: MediaType
     artifact: str = Field(pattern=rf"^[0-9a-f]{{{DIGEST_CHARACTERS}}}$")
