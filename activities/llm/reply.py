@@ -1,5 +1,8 @@
-"""Reads the reply of a model call. Of a joiner: an answer with evidence, or
-nodes to add to the plan.
+"""From what a model has written to the output of its node.
+
+`PromptFormat` is the common case: the reply is the output, as text or by a schema. `JoinerFormat`
+reads an answer with evidence, or nodes to add to the plan. How the output is kept, and what the
+workflow is told of it, is in `activities/nodes/replies.py`.
 
 A joiner's reply is one JSON object, or text, which is the answer. Text that only mentions a call
 is one too. A bare call, an action as in ReAct (arXiv 2210.03629), and an object in the midst of

@@ -1,5 +1,7 @@
-"""From a node's output to its reply: kept whole in the store, with facts and a
-preview for the workflow.
+"""From a node's output to what the workflow is told of it, its `NodeReply`: the output is kept
+whole in the store, and the workflow gets its digest, facts and a preview.
+
+A model's reply is another thing: `activities/llm/reply.py` makes an output of it.
 """
 
 from dataclasses import replace

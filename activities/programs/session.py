@@ -126,72 +126,105 @@ class SessionSlice(NamedTuple):
 
 
 class Session(BaseModel):
-    """The session of a script: `function`, called with `arguments`; those are only in the first
-    of a chain of sessions.
+    """Where a script stands, and all that the next advance must know of those before it.
 
-    `key` is what its calls are known by. `node` is the id of its program node, and `stems` what the
-    ids of its calls begin with, from which call on: when the program runs again, in another
-    `generation`, new ones begin. `tasks` are the tasks of the script that run: the number of the
-    call with which each has begun, and its id. `slices` are those that have a budget, by their call
-    sites. `held` are open calls that have failed, of which the script is told only when nothing
-    else is open: they end it, and tasks beside them are to come to their ends first. `clock` is the
-    time in milliseconds at which it began, and `since` that at which it began again, or in a run
-    that forks others: of those and of this are `runs`, each with the time from which on its UUIDs
-    count. `again` says that the run may know calls that it makes from when it ran before, and
-    `retold` that an advance has been made again, or the program in another plan: when calls ended
-    may be noted that this session is told of later. `fed` are the ends that the script was told in
-    this advance, in order; they are not stored. With `repeat_writes` no write asks because an
-    earlier script may have made it. `writing` are writes that an earlier script may have made, by
-    their nodes, and `heard` those of whose ends the script is told. By task, "" for `main`, `wrote`
-    says when the last one was made to each resource, and `inherited` the same of those before the
-    task; `branches` are the tasks by the numbers of their calls. `numbers` are those that its
-    writes have among equal ones, where these are not the first ones in order. `skipped` are the
-    calls that had failed, or were cancelled, when the program ran before, or in a run that this one
-    forks: equal calls go by the numbers behind them. `failed` are those of this run that have, for
-    runs that fork it. `counts` are how often equal calls were made, those counted longer ago in
-    `counted`, as (digest, length). `waiting` is where the script waits, and `record` the latest
-    entries of what it was told; earlier ones are in `parts` of the record. `first` is the session
-    that has the arguments.
+    It is stored after each advance. What a script was told lies in the record, in the order in
+    which it was told.
     """
 
     script: str
     function: str
     arguments: dict[str, Any] = {}
+    """Of `function`. Only the first of a chain of sessions has them: see `first`."""
+
+    # The names of calls.
     key: str
+    """What the keys of the script's calls begin with."""
     node: str = ""
+    """The id of the program's node."""
     stems: list[tuple[int, str]] = []
+    """What the ids of calls begin with, from which call on. When the program runs again, in another
+    generation, new ids begin.
+    """
     generation: int = 1
+
+    # How far the script came.
     number: int = 1
+    """Of the advance."""
     made: int = 0
+    """How many calls the script has made."""
     read: int = 0
+    """How many bytes it has read of large results."""
     logged: int = 0
+    """How many characters it has logged."""
     waiting: dict[str, Any] = {}
+    """Where the script waits."""
     record: list[Any] = []
+    """The latest entries of what it was told. Earlier ones are in `parts`."""
     parts: list[StoredPart] = []
     first: str = ""
+    """The session that has the arguments."""
+
+    # Calls and tasks that are open.
     open: dict[int, OpenCall] = {}
     held: list[int] = []
+    """Open calls that have failed. The script is told only when nothing else is open: they end it,
+    and tasks beside them are to come to their ends first.
+    """
     tasks: dict[int, str] = {}
+    """The tasks that run: the number of the call with which each has begun, and its id."""
     slices: dict[str, SessionSlice] = {}
+    """Tasks that have a budget, by their call sites."""
+
+    # Equal calls.
     numbers: dict[str, list[int]] = {}
+    """The numbers that writes have among equal ones, where these are not the first in order."""
     counts: dict[str, int] = {}
+    """How often equal calls were made. Those counted longer ago are in `counted`."""
     counted: list[tuple[str, int]] = []
+    """Digest and length of each part."""
     skipped: list[str] = []
+    """Calls that had failed, or were cancelled, when the program ran before, or in a run that this
+    one forks. Equal calls go by the numbers behind them.
+    """
     failed: list[str] = []
+    """Calls of this run that have failed, for runs that fork it."""
     errors: list[str] = []
+    """The latest errors that the log has, so that an error is reported once."""
     before: str = ""
+    """The session before this one, as the store has it."""
+
+    # Times.
     fed: list[Fed] = Field(default=[], exclude=True)
+    """The ends that the script was told in this advance, in order. They are not stored."""
     clock: int = 0
+    """When the session began, in milliseconds."""
     since: int = 0
+    """When it began again."""
     runs: list[tuple[int, str]] = []
+    """Of a run that forks others: those and this one, each with the time from which its UUIDs
+    count.
+    """
     again: bool = False
+    """Whether the run may know calls that it makes from when the program ran before."""
     retold: bool = False
+    """Whether an advance has been made again, or the program in another plan: then it may be noted
+    when calls ended of which this session is told later.
+    """
+
+    # Writes.
     repeat_writes: bool = False
+    """Whether no write asks because an earlier script may have made it."""
     writing: dict[str, Writing] = {}
+    """Writes that an earlier script may have made, by their nodes."""
     heard: list[Heard] = []
+    """The writes of whose ends the script is told."""
     wrote: dict[str, dict[str, float]] = {}
+    """By task, "" for `main`: when the last write was made to each resource."""
     inherited: dict[str, dict[str, float]] = {}
+    """The same of the writes before the task."""
     branches: dict[int, str] = {}
+    """The tasks by the numbers of their calls."""
 
     def begin(self, node: str, *, mark: str = "") -> None:
         """Have the next ids begin with the id of the program's node, and with a `mark` if

@@ -1,5 +1,10 @@
 """The words of a script: from a call that it makes to a node of the plan, or to an answer at once.
 
+A call has several names. Its *key* is its identity, by which equal work is found again: what it
+calls, with which arguments, and its number among equal calls (`Words._key`). A write's number is
+claimed in the store (`made_writes.py`). Its *id* is the name of its node (`Session.call_id`). Its
+*call site* is where in the script it is made, for people (`cpython/names.py`).
+
 Arguments are data: a `$` in them is text, and material for a model or a person never
 becomes part of a prompt.
 """

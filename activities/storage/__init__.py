@@ -1,1 +1,1 @@
-"""What is kept outside Temporal: artifacts, the context of a run; and how secrets are kept out."""
+"""What is kept outside Temporal: artifacts, markers, and the context of each run."""

@@ -146,8 +146,8 @@ _DETAILS = (
 
 
 def board(run: ShownRun, *, title: str, notes: Sequence[str] = (), end: RunEnd = RunEnd()) -> str:
-    """Return the board, at most 24 KB as sent: how the run ended, what is blocked and what to do,
-    the picture, the nodes, `notes`.
+    """Return the board of a run, at most 24 KB as sent: how the run ended, what is blocked and what
+    to do, the picture, the nodes, `notes`. All of it comes from `run` and its scheduler's state.
 
     Text from users is escaped, so that it cannot become markup. Notes are
     short Markdown of our own.

@@ -23,8 +23,8 @@ _TASK_IDENTITY: Final = re.compile(r"~[0-9a-f]{12}\.\d+(?=#)")
 
 
 def identity_of(site: str) -> str:
-    """Return what a call site is known by: without phases, and tasks without their numbers
-    among those of one name.
+    """Return what a call site is known by, which is not the identity of the call: the site without
+    phases, and with tasks without their numbers among those of one name.
     """
     return _TASK_NUMBER.sub(r"\1", _PHASE.sub("", site))
 

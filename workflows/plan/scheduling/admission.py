@@ -162,8 +162,8 @@ def token_of(state: RunState, units: list[int]) -> str:
 
 
 def clock(state: RunState, node: int) -> None:
-    """Set the deadlines of the joins that read this node. They count from the first
-    input that starts or waits.
+    """Set the deadlines of the joins that read this node, from the time of the event. They count
+    from the first input that starts or waits.
     """
     for join in state.graph.timed[node]:
         if not _is_undecided(state, join):

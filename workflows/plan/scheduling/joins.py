@@ -1,6 +1,9 @@
 """Rules of joins: when one closes, with which inputs, and when it cannot close any more;
 and what its value is.
 
+A new policy begins here, in `_rule` and `winners`. Plans name it in `Policy` and `JoinNode`
+(`language/nodes.py`), and `join_policy` of the compiler hands it on.
+
 The value of a join is the outputs of its inputs, and that of a map those of its items, so neither
 is an activity. The reference is a *manifest*: the references of those outputs, as JSON, in the
 place of a digest. Whoever is given one reads the outputs.

@@ -1,5 +1,7 @@
 """Locks: which units hold each of them, and which wait for it.
 
+`ready.take` takes the locks of a unit that starts, and `ready.release` frees them.
+
 A unit that finds a lock taken waits at that lock. When the last holder frees it, the lock wakes the
 units that may hold it next, and leaves the others asleep: so a lock that many units want costs
 O(log n) an end. A woken unit that does not start after all has the lock wake the next one
