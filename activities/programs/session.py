@@ -190,7 +190,7 @@ class Session(BaseModel):
     failed: list[str] = []
     """Calls of this run that have failed, for runs that fork it."""
     errors: list[str] = []
-    """The latest errors that the log has, so that an error is reported once."""
+    """The latest errors that the script was told, to know one again if the script ends by it."""
     before: str = ""
     """The session before this one, as the store has it."""
 
