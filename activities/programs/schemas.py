@@ -211,10 +211,7 @@ class _Reader:
         if name in ("tuple", "Tuple") and parts and not isinstance(parts[-1], ast.Constant):
             read = list(map(self._read, parts))
             one = read[0]
-            # The schemas of classes are not written yet, and all look alike: the types
-            # tell whether they differ.
-            texts = list(map(ast.unparse, parts))
-            if texts.count(texts[0]) < len(texts):
+            if not all(part == one for part in read):
                 one = _either(*read)
             return {"type": "array", "items": one, "minItems": len(read), "maxItems": len(read)}
         if name in _LISTS and parts:
@@ -267,6 +264,11 @@ class _Named(Schema):
     def __init__(self, name: str) -> None:
         super().__init__()
         self.name = name
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Named) and other.name == self.name
+
+    __hash__ = None
 
 
 def _alternatives(tree: ast.expr) -> list[ast.expr]:

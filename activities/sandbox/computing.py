@@ -78,7 +78,7 @@ class OutOfTime(NoAnswer):
 class Service:
     """What processes compute: `module` has `prepare()`, which loads all that it will need, and
     `answer(request)`, which returns one line of JSON; or `serve(lines)`, which reads and writes
-    lines itself, for `exchange`.
+    lines itself, for `exchange`. If it has `settle()`, the parent calls that once it is confined.
 
     `memory` is address space in bytes, and `is_beside_code` says that what the parent has loaded
     comes on top. `seconds` is the processor time that each request has, or with `serve` a process.

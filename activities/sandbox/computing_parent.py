@@ -91,12 +91,15 @@ def main() -> None:
             module.prepare()
             if service["is_beside_code"]:
                 _count_from_here(service, policy)
+            if policy is not None:
+                restrict(policy)
+            # Not earlier: a service may replace what `restrict` needs, such as random numbers.
+            if hasattr(module, "settle"):
+                module.settle()
             # A copy shares all pages that it does not write; the collector
             # would write to all of them.
             gc.collect()
             gc.freeze()
-            if policy is not None:
-                restrict(policy)
         except (OSError, ValueError) as error:
             channel.sendall(str(error).encode())
             return

@@ -21,13 +21,16 @@ _LOADS: Final = json.loads
 
 
 def prepare() -> None:
-    """Load all that a script may import, and all that the parser wants for the first
-    one, and settle the world.
-
-    What is done here, once, takes no time and no memory of the process of each script.
-    """
+    """Load all that a script may import, and all that the parser wants for the first one."""
     imports.load_modules()
     compile(ast.parse("async def main(x: é):\n    pass\n"), "script", "exec")
+
+
+def settle() -> None:
+    """Change this process, and so each copy of it, so that equal scripts do equal things.
+
+    Done once, this takes no time and no memory of the process of each script.
+    """
     fixed_world.settle()
 
 

@@ -251,6 +251,15 @@ async def test_random_numbers_follow_the_seed_and_go_on_after_a_snapshot(interpr
     assert await numbers("a") != await numbers("b")
 
 
+async def test_a_generator_that_is_seeded_anew_follows_the_seed_of_the_run(interpreter: Interpreter) -> None:
+    script = main("import random\nrandom.seed()\nreturn [random.random(), random.Random().random()]")
+    first, second, other = [
+        (await interpreter.start(script, "main", {}, later, seed)).value for seed in ("a", "a", "b")
+    ]
+    assert first == second
+    assert first != other
+
+
 def random_body(chance: random.Random, depth: int = 2) -> str:
     """Return statements that gather numbers in `seen`, with calls in loops, branches, handlers and gathers."""
     name = chance.choice("abc")

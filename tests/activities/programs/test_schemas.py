@@ -83,6 +83,8 @@ def test_a_tuple_of_two_classes_takes_both() -> None:
     assert list(violations([{"a": 1}, {"b": 2}], found)) == []
     assert list(violations([{"a": 1}, {"c": 2}], found)) != []
     assert schema_of("tuple[A, Any]", classes)["items"]["anyOf"][1] == {}
+    assert schema_of("tuple[list[A], list[B]]", classes)["items"].keys() == {"anyOf"}
+    assert schema_of("tuple[list[A], List[A]]", classes)["items"].keys() == {"type", "items"}
 
 
 def test_a_class_that_is_named_again_is_written_once() -> None:

@@ -36,6 +36,22 @@ def test_a_hundred_copies_live_at_once(parent: ComputingParent) -> None:
         copy.end()
 
 
+def test_nobody_knows_the_root_of_a_parent_before_it_is_there() -> None:
+    """The root is an empty folder in /tmp that is gone. Who could make it first would take the root away."""
+    roots = []
+    for _ in range(2):
+        module = "sennit.activities.programs.cpython.service"
+        parent = ComputingParent(Service(module, 256 << 20, 1, 1_000, is_beside_code=True, has_fixed_addresses=True))
+        copy = parent.copy()
+        assert parent._process is not None
+        roots.append(str(Path(f"/proc/{parent._process.pid}/root").readlink()))
+        copy.end()
+        parent.close()
+    if roots == ["/", "/"]:
+        pytest.skip("this machine gives no process a root of its own")
+    assert roots[0] != roots[1]
+
+
 def test_a_request_for_a_copy_without_its_descriptors_is_passed_over(parent: ComputingParent) -> None:
     before = parent.copy()
     assert parent._channel is not None

@@ -17,9 +17,9 @@ EXAMPLE: Final = "$input.repo, or $fix.workspace of a call that worked in one"
 
 
 class Workspace(BaseModel):
-    """A value that names a folder as it was at one time; its bytes and files are kept with the run.
-    `workspace` is a digest that nobody can guess, and means something only in the run that has it.
-    """
+    """A value that names a folder as it was at one time; its bytes and files are kept with the run. `workspace` is a
+    digest that nobody can guess, and means something only in the run that has it.
+    """  # noqa: E501 - models read it
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
