@@ -162,8 +162,9 @@ def _settle_random() -> None:
     os.urandom = _random_bytes
     random._urandom = _random_bytes  # type: ignore[attr-defined]
     random.Random.seed = seed  # type: ignore[assignment]
-    # The module has the method of its generator as it was.
-    random.seed = random._inst.seed
+    # The module has the method of its own generator, as it was.
+    generator: random.Random = random.random.__self__  # type: ignore[attr-defined]
+    random.seed = generator.seed
     uuid.uuid4 = _uuid4
     uuid.uuid1 = _refusal("uuid1", "write uuid4()")
     uuid.getnode = _refusal("getnode", "write uuid4()")
