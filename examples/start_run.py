@@ -1,6 +1,4 @@
-"""Starts a run from a program and waits for its answer: `python examples/start_run.py "How
-high is Mont Blanc?"`.
-"""
+"""Starts a run from a program and waits for its answer: `python examples/start_run.py "How high is Mont Blanc?"`."""
 
 # ruff: noqa: T201  # an example prints
 
@@ -11,8 +9,7 @@ from sennit import Sennit
 
 
 async def main(goal: str) -> None:
-    # Starts a server and workers if none run; Sennit.connect() uses yours.
-    sennit = await Sennit.local()
+    sennit = await Sennit.local()  # starts a server and workers if none run; Sennit.connect() uses yours
     run = await sennit.start(goal=goal, docs="examples/corpus")
     async for event in run.events():
         print(event.number, event.kind, event.node, event.text)
@@ -23,6 +20,4 @@ async def main(goal: str) -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(
-        main(sys.argv[1] if len(sys.argv) > 1 else "Which is longer, the Nile or the Amazon?")
-    )
+    asyncio.run(main(sys.argv[1] if len(sys.argv) > 1 else "Which is longer, the Nile or the Amazon?"))

@@ -1,6 +1,4 @@
-"""A run of Sennit as a step of a workflow of your own, on your own worker: `python
-child.py 127.0.0.1:7233`.
-"""
+"""A run of Sennit as a step of a workflow of your own, on your own worker: `python child.py 127.0.0.1:7233`."""
 
 # ruff: noqa: T201  # an example prints
 
@@ -27,9 +25,7 @@ class Order:
 
 @workflow.defn
 class Bill:
-    """Adds up an order. The sum is the answer of a run, which you see below this
-    workflow in the web UI.
-    """
+    """Adds up an order. The sum is the answer of a run, which you see below this workflow in the web UI."""
 
     @workflow.run
     async def run(self, order: Order) -> str:
@@ -42,11 +38,7 @@ class Bill:
         report = await run_child(
             RunInput(
                 title="bill",
-                plan={
-                    "inputs": {"sum": {"type": "string"}},
-                    "nodes": [total],
-                    "answer": "$total.value",
-                },
+                plan={"inputs": {"sum": {"type": "string"}}, "nodes": [total], "answer": "$total.value"},
                 inputs={"sum": " + ".join(map(str, order.prices))},
                 on_failure="fail",
             )

@@ -1,12 +1,11 @@
-"""A notebook with an approval, as cells that Jupyter, VS Code and PyCharm run one by one. Needs a
-Temporal server with workers of Sennit that may write: see `sennit dev` and SENNIT_WRITE_ROOT.
+"""A notebook with an approval, as cells that Jupyter, VS Code and PyCharm run one by one. Needs a Temporal server with
+workers of Sennit that may write: see `sennit dev` and SENNIT_WRITE_ROOT.
 """
 
 # mypy: disable-error-code="top-level-await"
 # ruff: noqa: F704, T201  # a notebook awaits in its cells, and prints
 
-# %% Connect: to the server that TEMPORAL_ADDRESS names, or with Sennit.local()
-# to your own local stack
+# %% Connect: to the server that TEMPORAL_ADDRESS names, or with Sennit.local() to your own local stack
 from pydantic import BaseModel
 
 from sennit import RunEvent, Sennit

@@ -1,5 +1,4 @@
-"""A web service around Sennit: start a run, follow its events, approve what it
-writes, fetch its answer.
+"""A web service around Sennit: start a run, follow its events, approve what it writes, fetch its answer.
 
 pip install fastapi uvicorn
 TEMPORAL_ADDRESS=127.0.0.1:7233 uvicorn service:app
@@ -70,18 +69,15 @@ async def start(request: Request, id: str, job: Job) -> Started:  # noqa: A002
 
 
 def sent(event: RunEvent, position: int) -> str:
-    """Write an event as a browser reads it. Its id is where it goes on: after an event, and a
-    position in the texts.
-    """
+    """Write an event as a browser reads it. Its id is where it goes on: after an event, and a position in the texts."""
     body = event.model_dump_json(exclude_defaults=True)
     return f"id: {event.number}.{position}\nevent: {event.kind}\ndata: {body}\n\n"
 
 
 @app.get("/runs/{id}/events")
 async def events(request: Request, id: str, last_event_id: str = Header("0")) -> Response:  # noqa: A002
-    """Send events as they come, and what models write while they write. A browser that connects
-    again names the last one that it has had. It would connect again for ever; 204 says that the run
-    is over and nothing follows.
+    """Send events as they come, and what models write while they write. A browser that connects again names the last
+    one that it has had. It would connect again for ever; 204 says that the run is over and nothing follows.
     """
     number, _, place = last_event_id.partition(".")
     if not (number.isdecimal() and (place or "0").isdecimal()):

@@ -20,9 +20,7 @@ class Fact:
 async def look(name: str, figure: str, unit: str) -> dict:
     for k in (1, 10):
         hits = await search(query=f"{figure} of {name}", k=k)
-        fact = await llm(
-            f"Find the {figure} of {name} in the passages, in {unit}.", hits, schema=Fact
-        )
+        fact = await llm(f"Find the {figure} of {name} in the passages, in {unit}.", hits, schema=Fact)
         if fact.found:
             break
     return {"name": name, **fact}

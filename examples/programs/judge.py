@@ -1,10 +1,9 @@
-"""A verdict with its uncertainty: a judge in doubt asks another one, and if both are in
-doubt a person decides.
+"""A verdict with its uncertainty: a judge in doubt asks another one, and if both are in doubt a person decides.
 
-Source: "Trust or Escalate: LLM Judges with Provable Guarantees for Human Agreement" (2024). Shape:
-judges one after the other, from the first to the last role, and then a person who sees all
-verdicts. Guarantees: a verdict with more doubt than `doubt` decides nothing. Whoever decides is
-named. Cost: one call where the first judge is sure; two calls, and a person, where nobody is.
+Source: "Trust or Escalate: LLM Judges with Provable Guarantees for Human Agreement" (2024).
+Shape: judges one after the other, from the first to the last role, and then a person who sees all verdicts.
+Guarantees: a verdict with more doubt than `doubt` decides nothing. Whoever decides is named.
+Cost: one call where the first judge is sure; two calls, and a person, where nobody is.
 """
 
 from swarm import checked
@@ -22,8 +21,4 @@ async def main(question: str, answer: str, doubt: float = 0.3) -> dict:
         if 0 <= found["doubt"] <= doubt:
             return {**verdicts[-1], "by": role, "judges": len(verdicts)}
     decided = await ask("The judges are in doubt. right or wrong?", question, answer, verdicts)
-    return {
-        "verdict": checked(decided, ["right", "wrong"]),
-        "by": "person",
-        "judges": len(verdicts),
-    }
+    return {"verdict": checked(decided, ["right", "wrong"]), "by": "person", "judges": len(verdicts)}

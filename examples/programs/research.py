@@ -1,10 +1,9 @@
 """Deep research, as wide as the budget allows: rounds of questions, each looked up on its own.
 
 Source: Flash-Searcher, "Fast and Effective Web Agents via DAG-Based Parallel Execution" (2025).
-Shape: a planner writes the open questions of a round; they are looked up side by side, and decide
-the next round. Guarantees: a round is never wider than what is left pays for, with enough kept back
-for the report. Cost: a plan a round, a search and a call a question, and a report; `--budget
-calls=40` bounds them all.
+Shape: a planner writes the open questions of a round; they are looked up side by side, and decide the next round.
+Guarantees: a round is never wider than what is left pays for, with enough kept back for the report.
+Cost: a plan a round, a search and a call a question, and a report; `--budget calls=40` bounds them all.
 """
 
 PLAN = {"enough": bool, "questions": list[str]}
@@ -28,15 +27,11 @@ async def main(topic: str, rounds: int = 3, most: int = 8) -> str:
         wide = await width(most)
         if wide < 1:
             break
-        prompt = (
-            f"At most {wide} questions still open on the topic that can be looked up, or enough."
-        )
+        prompt = f"At most {wide} questions still open on the topic that can be looked up, or enough."
         plan = await llm(prompt, topic, notes, schema=PLAN)
         if plan["enough"]:
             break
-        ends = await settled(
-            [task(look, question=question) for question in plan["questions"][:most][:wide]]
-        )
+        ends = await settled([task(look, question=question) for question in plan["questions"][:most][:wide]])
         notes += [end["value"] for end in ends if end["status"] == "succeeded"]
     phase("report")
     return await llm("Write a report from these notes alone, with their paths.", topic, notes)

@@ -1,11 +1,9 @@
-"""A lead hands out work to members with tools of their own, reads what they bring, and
-goes on until it is done.
+"""A lead hands out work to members with tools of their own, reads what they bring, and goes on until it is done.
 
-Source: Magentic-One, "A Generalist Multi-Agent System for Solving Complex Tasks" (2024). Shape:
-rounds; in each the lead writes orders, members carry them out side by side as sub-agents, the
-ledger grows. Guarantees: a member that fails is a line in the ledger, and the lead may order anew.
-It ends after `rounds` rounds. Cost: a call of the lead a round, and a sub-agent an order, each with
-at most 20,000 tokens.
+Source: Magentic-One, "A Generalist Multi-Agent System for Solving Complex Tasks" (2024).
+Shape: rounds; in each the lead writes orders, members carry them out side by side as sub-agents, the ledger grows.
+Guarantees: a member that fails is a line in the ledger, and the lead may order anew. It ends after `rounds` rounds.
+Cost: a call of the lead a round, and a sub-agent an order, each with at most 20,000 tokens.
 """
 
 MEMBERS = {"reader": ["search", "read", "list_files"], "analyst": ["calculate", "table"]}
@@ -20,10 +18,7 @@ async def main(goal: str, rounds: int = 5) -> str:
     ledger = []
     for number in range(1, rounds + 1):
         phase(f"round {number}")
-        prompt = (
-            f"You lead {', '.join(MEMBERS)}. Give orders for what is missing, or say done and "
-            "answer."
-        )
+        prompt = f"You lead {', '.join(MEMBERS)}. Give orders for what is missing, or say done and answer."
         plan = await llm(prompt, goal, ledger, schema=ORDERS)
         if plan["done"]:
             return plan["answer"]

@@ -1,20 +1,16 @@
 """Ask several times and take the answer that most give; stop as soon as no other can win.
 
-Source: "Let's Sample Step by Step: Adaptive-Consistency for Efficient Reasoning" (2023). Shape:
-small batches side by side; between batches, the lead is weighed against the votes still to come.
-Guarantees: the votes that are not asked for could not have changed the answer. A vote that fails
-does not count. Cost: `most` calls at worst; where the answers agree, a little over half of them.
+Source: "Let's Sample Step by Step: Adaptive-Consistency for Efficient Reasoning" (2023).
+Shape: small batches side by side; between batches, the lead is weighed against the votes still to come.
+Guarantees: the votes that are not asked for could not have changed the answer. A vote that fails does not count.
+Cost: `most` calls at worst; where the answers agree, a little over half of them.
 """
 
 from collections import Counter
 
 
 async def cast(question: str, number: int) -> str:
-    vote = await llm(
-        f"Vote {number}. Think, then answer in as few words as can be.",
-        question,
-        schema={"answer": str},
-    )
+    vote = await llm(f"Vote {number}. Think, then answer in as few words as can be.", question, schema={"answer": str})
     return vote["answer"].strip().lower().rstrip(".")
 
 

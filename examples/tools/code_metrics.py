@@ -1,7 +1,6 @@
 """A tool of one's own: counts what a Python file holds.
 
-`SENNIT_TOOLS=code_metrics SENNIT_TOOLS_PATH=examples/tools` adds it to a worker; plans then
-call `tool: code_metrics`.
+`SENNIT_TOOLS=code_metrics SENNIT_TOOLS_PATH=examples/tools` adds it to a worker; plans then call `tool: code_metrics`.
 """
 
 import ast
@@ -16,26 +15,13 @@ from sennit import ToolContext, ToolError, documents_root, open_inside, tool
 Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 
 LARGEST = 2_000_000
-_OPEN_NOTE = re.compile(
-    rf"[^#]*+#.*\b(?:{'|'.join(word.upper() for word in ('todo', 'fixme', 'xxx', 'hack'))})\b"
-)
-_BRANCHES = (
-    ast.If,
-    ast.IfExp,
-    ast.For,
-    ast.AsyncFor,
-    ast.While,
-    ast.ExceptHandler,
-    ast.Assert,
-    ast.match_case,
-)
+_OPEN_NOTE = re.compile(rf"[^#]*+#.*\b(?:{'|'.join(word.upper() for word in ('todo', 'fixme', 'xxx', 'hack'))})\b")
+_BRANCHES = (ast.If, ast.IfExp, ast.For, ast.AsyncFor, ast.While, ast.ExceptHandler, ast.Assert, ast.match_case)
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
 
 class CodeMetricsArguments(BaseModel):
-    """Which file to measure. Extra arguments are refused, so that a slip in a plan
-    is found before it runs.
-    """
+    """Which file to measure. Extra arguments are refused, so that a slip in a plan is found before it runs."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -43,9 +29,7 @@ class CodeMetricsArguments(BaseModel):
 
 
 class CodeMetrics(BaseModel):
-    """What one file holds. Lengths are in lines; `complexity` is McCabe's, of the
-    function with most branches.
-    """
+    """What one file holds. Lengths are in lines; `complexity` is McCabe's, of the function with most branches."""
 
     path: str
     lines: int
@@ -61,9 +45,7 @@ class CodeMetrics(BaseModel):
 
 @tool(effect="read", timeout="20s", resource="file:{docs}/{path}")
 def code_metrics(args: CodeMetricsArguments, context: ToolContext) -> CodeMetrics:
-    """Count lines, functions, classes, imported modules, open notes and
-    branches of a Python file.
-    """
+    """Count lines, functions, classes, imported modules, open notes and branches of a Python file."""
     with open_inside(documents_root(context.docs), args.path) as file:
         source = file.read(LARGEST + 1)
     if len(source) > LARGEST:
@@ -98,8 +80,8 @@ def length(function: Function) -> int:
 def complexity(function: Function) -> int:
     """Return the number of independent ways through a function, 1 without branches.
 
-    After McCabe, "A Complexity Measure", IEEE Transactions on Software Engineering, 1976. A
-    function inside this one counts on its own.
+    After McCabe, "A Complexity Measure", IEEE Transactions on Software Engineering, 1976. A function inside this one
+    counts on its own.
     """
     ways = 1
     for node in own_nodes(function):

@@ -1,8 +1,7 @@
 """A graph of LangGraph as a tool: `SENNIT_TOOLS=langgraph_graph SENNIT_TOOLS_PATH=examples/tools`.
 
-The graph runs as one call of a node: with the node's timeout and attempts, and with what it spends
-in the run's budget. A later attempt begins the graph again; what shall survive a crash by itself is
-better a node of the plan.
+The graph runs as one call of a node: with the node's timeout and attempts, and with what it spends in the run's budget.
+A later attempt begins the graph again; what shall survive a crash by itself is better a node of the plan.
 """
 
 import os

@@ -1,8 +1,6 @@
-"""An agent of pydantic-ai as a tool: `SENNIT_TOOLS=pydantic_ai_agent
-SENNIT_TOOLS_PATH=examples/tools`.
+"""An agent of pydantic-ai as a tool: `SENNIT_TOOLS=pydantic_ai_agent SENNIT_TOOLS_PATH=examples/tools`.
 
-The agent runs as one call of a node: with the node's timeout and attempts, and with what it
-spends in the run's budget.
+The agent runs as one call of a node: with the node's timeout and attempts, and with what it spends in the run's budget.
 """
 
 import os
@@ -26,16 +24,9 @@ TURNS = 10
 
 
 def agent() -> Agent[None, Triage]:
-    """Return the agent. It is made for each call, as its client belongs to the
-    event loop of the call.
-    """
+    """Return the agent. It is made for each call, as its client belongs to the event loop of the call."""
     model = f"openai-chat:{os.environ['TRIAGE_MODEL']}"
-    return Agent(
-        model,
-        output_type=Triage,
-        instructions="Say how urgent a letter is, and what it is about.",
-        retries=2,
-    )
+    return Agent(model, output_type=Triage, instructions="Say how urgent a letter is, and what it is about.", retries=2)
 
 
 @tool(effect="read", timeout="2m")
@@ -44,8 +35,7 @@ async def triage(letter: str, context: ToolContext) -> Triage:
     async with agent().iter(letter, usage_limits=UsageLimits(request_limit=TURNS)) as run:
         booked = 0
         async for _ in run:
-            # What each turn has used is booked at once, so that it counts
-            # also if a later one fails.
+            # What each turn has used is booked at once, so that it counts also if a later one fails.
             used = run.usage.total_tokens
             context.spent(tokens=used - booked)
             booked = used
