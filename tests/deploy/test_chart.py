@@ -215,7 +215,12 @@ def test_a_typo_is_refused_by_name(values: Manifest, problem: str) -> None:
 
 
 def test_the_notes_say_what_to_do_next() -> None:
-    notes = with_values(PRODUCTION, "install", "sennit", str(CHART), "--namespace", "agents", "--dry-run=client")
+    try:
+        notes = with_values(PRODUCTION, "install", "sennit", str(CHART), "--namespace", "agents", "--dry-run=client")
+    except Refused as refused:
+        if "cluster unreachable" not in str(refused):
+            raise
+        pytest.skip("Helm 3 shows the notes only beside a cluster")
     notes = notes.partition("NOTES:")[2]
     for command in (
         "kubectl -n agents create secret generic temporal-tls --from-file=tls.crt",

@@ -1,6 +1,7 @@
 """Helm as it is installed here, or as deploy/chart/go.mod pins it; and what it makes of our chart."""
 
 import functools
+import re
 import shutil
 import subprocess
 import tempfile
@@ -28,9 +29,19 @@ class Refused(Exception):
     """What Helm wrote to standard error."""
 
 
+def _flags() -> str:
+    """Return what tells Helm for which Kubernetes it is: without them it is for 1.20, and refuses our chart."""
+    found = re.search(r"k8s\.io/client-go v0\.(\d+)\.", (MODULES / "go.mod").read_text())
+    assert found is not None
+    version = {"k8sVersionMajor": "1", "k8sVersionMinor": found[1]}
+    packages = ("helm.sh/helm/v3/pkg/chartutil", "helm.sh/helm/v3/pkg/lint/rules")
+    return " ".join(f"-X {package}.{name}={value}" for package in packages for name, value in version.items())
+
+
 def _built() -> Path:
     """Return where the Helm is that deploy/chart/go.mod pins, if it has been built."""
-    digest = sha256(b"".join((MODULES / name).read_bytes() for name in ("go.mod", "go.sum"))).hexdigest()[:16]
+    pinned = b"".join((MODULES / name).read_bytes() for name in ("go.mod", "go.sum"))
+    digest = sha256(pinned + _flags().encode()).hexdigest()[:16]
     return cache_dir() / f"helm-{digest}"
 
 
@@ -54,7 +65,7 @@ def build() -> None:
     binary.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(f"{binary}.lock"):
         part = binary.with_suffix(".part")
-        command = ["sh", str(DEPLOY / "go-build.sh"), str(MODULES), PACKAGE, str(part)]
+        command = ["sh", str(DEPLOY / "go-build.sh"), str(MODULES), PACKAGE, str(part), _flags()]
         built = subprocess.run(command, capture_output=True, text=True, check=False)
         if built.returncode:
             raise NoHelm(f"Helm could not be built: {(built.stdout + built.stderr)[-300:].strip()}")
