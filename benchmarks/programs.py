@@ -165,8 +165,7 @@ async def _beside(built: Stage, row: Row) -> bool:
     goal = f"  goal {row.goal:4.2f}" if row.goal else ""
     print(
         f"{shape.name:<26} {row.script:<9} asyncio {alone:6.3f} s  plan {plan:6.3f} s  program "
-        f"{script:6.3f} s"
-        f"  program/asyncio {script / alone:6.3f}{goal}",
+        f"{script:6.3f} s  program/asyncio {script / alone:6.3f}{goal}",
         flush=True,
     )
     return not row.goal or script / alone <= row.goal

@@ -174,8 +174,8 @@ class Attempts:
         if room < min(wanted, LEAST_REPLY):
             raise BudgetExceeded(
                 f"its prompt takes about {sent.tokens:,} tokens, and the budget has "
-                f"{max(0, has):,} left for it; "
-                "raise the budget of the run, or of its task, and retry the node"
+                f"{max(0, has):,} left for it; raise the budget of the run, or of its task, and "
+                "retry the node"
             )
         return room
 
@@ -214,8 +214,8 @@ class Attempts:
         if short:
             raise BudgetExceeded(
                 "the budget does not cover another attempt: earlier attempts used "
-                f"{', '.join(short)} that were left; "
-                "raise the budget of the run, or of its task, and retry the node"
+                f"{', '.join(short)} that were left; raise the budget of the run, or of its task, "
+                "and retry the node"
             )
 
     def allow(self, most: int) -> None:

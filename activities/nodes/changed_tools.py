@@ -47,7 +47,6 @@ async def check_unchanged(library: ArtifactReader, context: NodeContext, tool: T
     if changed:
         raise McpToolChanged(
             f"{tool.name}: its server has changed its {' and '.join(changed)} since this run "
-            "began, and nothing was"
-            " called; start the run again, or fork it: a new run is checked against the tool as "
-            "it is now"
+            "began, and nothing was called; start the run again, or fork it: a new run is checked "
+            "against the tool as it is now"
         )

@@ -55,8 +55,8 @@ class OtherPython(Exception):
     def __init__(self, began: str, here: str) -> None:
         super().__init__(
             f"the program began in Python {began}, and makes other calls in Python {here}, which "
-            "this worker has; "
-            f"a worker with Python {began} goes on with it: start one and retry, or edit the run"
+            f"this worker has; a worker with Python {began} goes on with it: start one and retry, "
+            "or edit the run"
         )
 
 

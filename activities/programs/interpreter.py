@@ -38,8 +38,7 @@ _LIMIT = "limit"
 """The code of a problem that a machine with less to do may not have."""
 _NO_SECCOMP = (
     "programs run only where the kernel has seccomp, which this worker's machine lacks: use a "
-    "worker on Linux. "
-    "A program of your own runs on a local stack with `--trust-program`"
+    "worker on Linux. A program of your own runs on a local stack with `--trust-program`"
 )
 _NO_FUNCTION = ""
 """In the place of a function: the top of the script alone runs."""

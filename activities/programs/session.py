@@ -37,9 +37,8 @@ _KEYS = 2
 noted nothing of that.
 """
 _OTHER_KEYS = (
-    "the run that this one forks was made by an earlier version of Sennit, which knew the calls "
-    "of programs in another "
-    "way, so that none would be taken over: start a new run instead"
+    "the run that this one forks was made by an earlier version of Sennit, which knew the calls of "
+    "programs in another way, so that none would be taken over: start a new run instead"
 )
 _TAIL = 64
 _ERRORS, _ERROR_CHARACTERS = 50, 200

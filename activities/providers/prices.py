@@ -26,8 +26,7 @@ _MAKERS = {"openai-chat": "openai", "openai-responses": "openai"}
 DEFAULTS: dict[str, str] = _DATA["defaults"]
 _TODO = (
     "add to the file that SENNIT_PRICES names, with the millionths of a dollar that a million "
-    "tokens of input and of "
-    "output cost, 0 for a local model"
+    "tokens of input and of output cost, 0 for a local model"
 )
 _listed: dict[str, Mapping[str, OwnPrice]] = {}
 _PRICE_BYTES = 400

@@ -314,8 +314,8 @@ def _facts(call: PlanCall, run_context: RunContext) -> list[str]:
         files = ", ".join(f"{media.name} ({media.kind})" for media in run_context.attached)
         facts.append(
             f"Attached to the goal: {files}. A call of a model whose prompt has `$goal` in it is "
-            "shown these files, "
-            "and so is the call that answers. You are not, and tools cannot read them."
+            "shown these files, and so is the call that answers. You are not, and tools cannot "
+            "read them."
         )
     if call.rejections:
         said = "; ".join(f'"{one_line(words)}"' for words in call.rejections)

@@ -37,8 +37,7 @@ SERIAL = (
 )
 PARALLEL = (
     "Answer the question with the tools. Think before each turn, and make all calls whose inputs "
-    "you know in the same "
-    "turn. When you know enough, answer."
+    "you know in the same turn. When you know enough, answer."
 )
 EVIDENCE = (
     ' Write the answer as JSON: {"answer": "... [1][2]", "evidence": [{"node": the call, "claim": '

@@ -159,8 +159,7 @@ def check_same(name: str, title: str, request: Mapping[str, Any], memo: Mapping[
         ways = "choose another --id, or once that run is over start it anew with --again"
         raise InvalidRequest(
             f"the id {name} belongs to the run {known_title[:200]!r}, and this asks for "
-            f"{title[:200]!r} "
-            f"(they differ in {format_names(differing)}); {ways}"
+            f"{title[:200]!r} (they differ in {format_names(differing)}); {ways}"
         )
 
 

@@ -27,11 +27,9 @@ DOWNLOAD_LIMIT = 900.0  # seconds
 BUILD_LIMIT = 1800.0  # seconds; a slow machine needs 15 minutes
 SAY_EVERY = 10.0  # seconds
 WAYS_OUT = (
-    "Any one of these helps: install Go (https://go.dev/dl) and repeat; set SENNIT_TEMPORAL_CLI "
-    "to a Temporal CLI with "
-    "Server 1.31 and UI 2.50 or newer (https://docs.temporal.io/cli), or put it on PATH; use a "
-    "Temporal server you "
-    "have with --address or TEMPORAL_ADDRESS."
+    "Any one of these helps: install Go (https://go.dev/dl) and repeat; set SENNIT_TEMPORAL_CLI to "
+    "a Temporal CLI with Server 1.31 and UI 2.50 or newer (https://docs.temporal.io/cli), or put "
+    "it on PATH; use a Temporal server you have with --address or TEMPORAL_ADDRESS."
 )
 
 

@@ -153,9 +153,8 @@ class Supervisor:
         elif not (store / STORE_ID).exists():
             raise LocalStackFailed(
                 f"the artifact store of this stack is not in {store}: there is no {STORE_ID}. "
-                "Bring the folder back. "
-                "If it is lost, `sennit setup --store` creates an empty one, and nobody knows "
-                "what earlier runs wrote"
+                "Bring the folder back. If it is lost, `sennit setup --store` creates an empty "
+                "one, and nobody knows what earlier runs wrote"
             )
 
     def _replace(self, last: StackRecord | None) -> None:

@@ -285,14 +285,12 @@ def _is_within(amount: int, limit: int | None) -> bool:
 def _without_limit(name: str) -> str:
     return (
         f"the namespace has a quota of {name} a day, and this run has no limit of them: start it "
-        "with "
-        f"--budget {name}=N, or have the operator set SENNIT_BUDGET_DEFAULT"
+        f"with --budget {name}=N, or have the operator set SENNIT_BUDGET_DEFAULT"
     )
 
 
 def _used_up(spent: str, asked: str) -> str:
     return (
-        f"the runs of the namespace have used {spent} today, and this one may use {asked}: give "
-        "it a smaller "
-        "--budget, or start it after midnight UTC"
+        f"the runs of the namespace have used {spent} today, and this one may use {asked}: give it "
+        "a smaller --budget, or start it after midnight UTC"
     )

@@ -39,9 +39,8 @@ from sennit.workflows.run.update_rules import Verdict, is_about_plan
 from sennit.workflows.views.journal import Journal
 
 _UNPAID = (
-    "the budget is spent, and another plan of the planner costs more: raise the budget first, "
-    "edit the plan, or reject "
-    "it without a reason, which ends the run"
+    "the budget is spent, and another plan of the planner costs more: raise the budget first, edit "
+    "the plan, or reject it without a reason, which ends the run"
 )
 
 

@@ -16,9 +16,8 @@ _JOIN = (
 
 _TASK = "no activity: its program's script runs it"
 _BESIDE = (
-    "its program waited for a longer call or a sleep too, was run again, went by what the run "
-    "that it forks has made, "
-    "or had no budget left for its advance to make it"
+    "its program waited for a longer call or a sleep too, was run again, went by what the run that "
+    "it forks has made, or had no budget left for its advance to make it"
 )
 
 

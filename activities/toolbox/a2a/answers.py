@@ -72,8 +72,7 @@ def answer_of_task(task: Task, *, may_ask: bool) -> AgentAnswer:
     if state == TaskState.TASK_STATE_INPUT_REQUIRED:
         raise A2aNeedsInput(
             f"its task {name} asks: {said or 'it does not say what'}; a call with `may_ask` "
-            "returns the question, and"
-            " one with `continues` answers it"
+            "returns the question, and one with `continues` answers it"
         )
     if state == TaskState.TASK_STATE_AUTH_REQUIRED:
         raise A2aNeedsInput(f"its task {name} waits for a login: {said or 'it does not say where'}")

@@ -377,9 +377,8 @@ async def _card(agent: Agent, http: Any) -> AgentCard:
         urls = [printable(each.url, 100) for each in interfaces[:3]]
         named = ", ".join(urls) or "none"
         raise A2aUnavailable(
-            f"{agent.name}: its card names no JSON-RPC interface at the declared host and port "
-            f"(it names {named});"
-            " declare the URL that the agent itself answers at"
+            f"{agent.name}: its card names no JSON-RPC interface at the declared host and port (it "
+            f"names {named}); declare the URL that the agent itself answers at"
         )
     del card.supported_interfaces[:]
     card.supported_interfaces.extend(admitted)

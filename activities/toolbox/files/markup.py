@@ -6,10 +6,8 @@ from typing import Final
 
 _BLOCK_TAGS: Final = (
     "address article aside blockquote body br caption center dd details div dl dt figcaption "
-    "figure footer form "
-    "h1 h2 h3 h4 h5 h6 head header hr html legend li main nav ol option p pre section summary "
-    "table tbody tfoot "
-    "thead title tr ul"
+    "figure footer form h1 h2 h3 h4 h5 h6 head header hr html legend li main nav ol option p pre "
+    "section summary table tbody tfoot thead title tr ul"
 )
 _BLOCKS: Final = frozenset(_BLOCK_TAGS.split())
 _CELLS: Final = frozenset({"td", "th"})

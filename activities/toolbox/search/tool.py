@@ -33,10 +33,9 @@ never beats its own page.
 _WORD: Final = re.compile(r"[^\W_]+")
 _COMMON_WORDS: Final = (
     "a about an and any are as at be been by can did do does find for from get give had has have "
-    "how i in into is it "
-    "its list many me more most much my of on or per please s show t tell than that the their "
-    "there these this to was "
-    "we were what when where which while who whose why will with you"
+    "how i in into is it its list many me more most much my of on or per please s show t tell than "
+    "that the their there these this to was we were what when where which while who whose why will "
+    "with you"
 )
 _STOP_WORDS: Final = frozenset(_COMMON_WORDS.split())
 

@@ -214,8 +214,7 @@ def _map(scope: SymbolTable, node: MapNode, where: Where) -> Iterator[Problem]:
     if agents > MAX_MAPPED_AGENTS:
         message = (
             f"{node.max_items:,} items could start {agents:,} sub-agents, each a run of its own; "
-            "at most "
-            f"{MAX_MAPPED_AGENTS:,}. Lower it, or give each sub-agent several items"
+            f"at most {MAX_MAPPED_AGENTS:,}. Lower it, or give each sub-agent several items"
         )
         yield Problem("limit", (*where, "max_items"), message)
     for position in range(len(node.do)):

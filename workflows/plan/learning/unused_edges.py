@@ -65,9 +65,8 @@ def unused_edges(plan: Plan, uses: Uses, tools: Tools) -> Iterator[Problem]:
         unused = use.together - use.used
         message = (
             f"`{node.id}` waits for `{needed}`, and in {unused:,} of {use.together:,} runs "
-            f"`{second}` "
-            f"used nothing of what `{first}` had returned; without it in `needs` both run at the "
-            "same time"
+            f"`{second}` used nothing of what `{first}` had returned; without it in `needs` both "
+            "run at the same time"
         )
         yield Problem("unused_edge", ("nodes", index, "needs", position), message)
 

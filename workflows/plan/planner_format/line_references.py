@@ -135,8 +135,7 @@ def _numbered(found: re.Match[str], id_of: Callable[[str], str | None], *, in_wo
     if node is not None and price:
         raise Unreadable(
             f"${number} may be the result of line {number} or an amount; write ${{{number}}} for "
-            "the result, "
-            f"$${number} for the amount"
+            f"the result, $${number} for the amount"
         )
     if node is not None:
         _refuse_subscript(found)

@@ -213,8 +213,7 @@ class PlanBuilder:
                 number = node["id"].removeprefix("n")
                 self.fail(
                     f"line {number}: no line uses its result; write ${number} where it is needed, "
-                    "such as in the "
-                    "answer, or leave the line out"
+                    "such as in the answer, or leave the line out"
                 )
 
     def _judge_left_out(self, *, numbered: bool) -> None:
