@@ -22,15 +22,15 @@ from sennit.activities.providers.wire_format import Without
 from sennit.workflows.plan.bounded_cache import BoundedCache
 
 UNKNOWN = re.compile(
-    r"support|unavailable|"
-    r"\b(un|not )(known|recogni[sz]ed|expected|allowed|permitted|enabled)|\bextra (inputs|fields)"
+    r"support|unavailable"
+    r"|\b(un|not )(known|recogni[sz]ed|expected|allowed|permitted|enabled)|\bextra (inputs|fields)"
     r"|requires --"
 )
 NEVER = re.compile(
-    r"\bnot (currently )?(supported|allowed|permitted|enabled|implemented)|unsupported|n[o']t "
-    r"support|requires --"
-    r"|(role|roles) must alternate|failed to compile \w* ?(schema|grammar)|\bno "
-    r"endpoints\b.{0,40}support"
+    r"\bnot (currently )?(supported|allowed|permitted|enabled|implemented)|unsupported"
+    r"|n[o']t support|requires --"
+    r"|(role|roles) must alternate|failed to compile \w* ?(schema|grammar)"
+    r"|\bno endpoints\b.{0,40}support"
 )
 """What an error of the server's own must say to be a refusal: all else may be of this moment."""
 FORGOTTEN_AFTER = 3600.0
@@ -43,8 +43,8 @@ _SAYS_NOTHING = re.compile(
 )
 _LENGTHS = ("max_model_len", "context_length", "max_context_length", "context_window", "n_ctx")
 _OF_VALUE = re.compile(
-    r"\b(?:unsupported|invalid)[ _]value|\b(?:supported|allowed|valid|permitted) values\b|\bdoes "
-    r"not support ['\"\d]"
+    r"\b(?:unsupported|invalid)[ _]value|\b(?:supported|allowed|valid|permitted) values\b"
+    r"|\bdoes not support ['\"\d]"
     r"|\bmust be (?:one of|between|below|above|at (?:most|least)|(?:less|greater|smaller|larger)"
     r"|in\b)|\bout of range\b"
     r"|\bshould be (?:one of|between|less|greater|at (?:most|least))|\binput should be\b"

@@ -17,8 +17,8 @@ _CAPABLE = (
 )
 _TOOLS = r"\b(?:tools|(?:tool|function)[ _](?:use|call(?:ing|s)?|choice))\b(?!\[|\.\d|\.\[)"
 NO_SYSTEM = (
-    r"system (role|message|prompt|instruction)|role\W+system|developer instruction|only '?user'? "
-    r"and '?assistant'?"
+    r"system (role|message|prompt|instruction)|role\W+system|developer instruction"
+    r"|only '?user'? and '?assistant'?"
     r"|roles must alternate|role\W{1,3} does not support\W+system"
 )
 NO_TOOLS = (
@@ -35,8 +35,8 @@ NO_STREAM = (
     r"|to stream this"
 )
 NO_SCHEMA = (
-    r"response_?format|json.schema|parse grammar|generate parser|structured outputs?|guided "
-    r"(decoding|json)"
+    r"response_?format|json.schema|parse grammar|generate parser|structured outputs?"
+    r"|guided (decoding|json)"
     r"|generationconfig.{0,60}schema|schema in generationconfig|schema grammar"
 )
 

@@ -13,10 +13,10 @@ _END = re.compile(
 _NAME = re.compile(r"\b[^\W\d_a-z][\w&-]*(?: [^\W\d_a-z][\w&-]*)*(?:['\u2019]s? +\w+)?")
 _COMMON = re.compile(
     r"(?:an?|about|after|all|also|and|any|are|as|at|be|been|by|can|could|did|do|does|each|every"
-    r"|for|from|had|has|have|"
-    r"his|her|how|i|in|is|its?|many|me|mount|much|must|my|now|number|of|on|or|our|per|river|s"
-    r"|should|so|still|tell|that|"
-    r"the|their|them|there|these|they|this|to|us|was|we|were|what|when|where|which|who|will|with"
+    r"|for|from|had|has|have"
+    r"|his|her|how|i|in|is|its?|many|me|mount|much|must|my|now|number|of|on|or|our|per|river|s"
+    r"|should|so|still|tell|that"
+    r"|the|their|them|there|these|they|this|to|us|was|we|were|what|when|where|which|who|will|with"
     r"|would|you|your)"
 )
 # Stems that a question and a document may use for each other.

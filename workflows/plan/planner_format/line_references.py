@@ -44,8 +44,8 @@ _FIGURE = re.compile(
 )
 _UNIT = re.compile(
     r"[\s-]?(?:/[a-z]|[%\u20ac\u00a3\u00b0]|(?:per|each|apiece|fees?|off|discount|tax|tips?|bills?"
-    r"|notes?|coins?|tickets?|prices?|"
-    r"deposit|charges?|or (?:less|more)|and (?:up|under)|an? (?:hour|day|week|month|year|piece"
+    r"|notes?|coins?|tickets?|prices?"
+    r"|deposit|charges?|or (?:less|more)|and (?:up|under)|an? (?:hour|day|week|month|year|piece"
     r"|head)|euros?|eur|gbp|"
     r"percent|units?|items?|shares?|people|[ckm]?m|km/h|k?g|lbs?|ft|miles?|(?:kilo)?met(?:re|er)s?"
     r"|seconds?|minutes?|hours?|"
@@ -53,8 +53,8 @@ _UNIT = re.compile(
     re.IGNORECASE | re.ASCII,
 )
 _PRICED = re.compile(
-    r"(?:costs?|costing|pays?|paid|charges?|charged|spends?|spent|earns?|worth|priced at|cheaper "
-    r"than|print|"
+    r"(?:costs?|costing|pays?|paid|charges?|charged|spends?|spent|earns?|worth|priced at"
+    r"|cheaper than|print|"
     r"(?:price|cost|fee|fine|budget|total|sum|amount|salary|value) of)\s+\Z",
     re.IGNORECASE,
 )

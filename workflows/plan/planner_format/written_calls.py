@@ -34,8 +34,8 @@ _SPECIAL = (
 )
 _TAGS = (
     rf"</?(?:minimax:|seed:|{_DSML})?(?:tool_calls?|function_calls?)>|</?TOOLCALL>|</?tools>"
-    r"|<(?:start|end)_function_call>|<\|tool_call>|<tool_call\|>|\[/?TOOL_CALLS\]|functools"
-    r"(?=\s*\[)"
+    r"|<(?:start|end)_function_call>|<\|tool_call>|<tool_call\|>|\[/?TOOL_CALLS\]"
+    r"|functools(?=\s*\[)"
     r"|Action:\s*+```(?:json)?\s*+(?=\[)"
 )
 _ENDS = TURN_ENDS
@@ -44,13 +44,13 @@ _MARKS = (
     r"|tools_prefix)\|>"
     rf"|<\uff5ctool\u2581calls?\u2581begin\uff5c>|<{_DSML}(?:function|tool)_calls>"
     r"|<(?:minimax|seed):tool_call>|<start_function_call>|<\|tool_call>|\[TOOL_CALLS\]"
-    r"|(?:<\|start\|>assistant(?:<\|channel\|>commentary)?|<\|channel\|>commentary|(?<!\s)|"
-    r"(?<=`\s))"
+    r"|(?:<\|start\|>assistant(?:<\|channel\|>commentary)?|<\|channel\|>commentary|(?<!\s)"
+    r"|(?<=`\s))"
     r"\s*+to=functions\.(?=\w)|<\|channel\|>commentary\s++to=(?=\w)"
 )
 _MARK = re.compile(
-    rf"(?<!`)(?:{_MARKS})|^[^\S\n]*+(?:{_TAGS}|<function(?:=|\sname=)|<invoke name=|```tool_code"
-    r"(?=\n))"
+    rf"(?<!`)(?:{_MARKS})|^[^\S\n]*+(?:{_TAGS}|<function(?:=|\sname=)|<invoke name="
+    r"|```tool_code(?=\n))"
     rf"|(?<!`)(?:{_TAGS})(?=\s*[\[{{<])",
     re.MULTILINE,
 )
@@ -241,8 +241,8 @@ _ELEMENT = re.compile(
 )
 """A row that begins with a tag of this name, as in `<search><query>a</query></search>`."""
 _CLOSED = re.compile(
-    r"^[^\S\n]*+\[/(?P<name>[\w.-]{1,80}+)\]|\[/(?P<closed>[\w.-]{1,80}+)\][^\S\n]*+$|\A\s*+\["
-    r"(?:[^\[\]\n]{0,40}[\s:])?(?P<noted>[\w.-]{1,80})\]\s*+\Z"
+    r"^[^\S\n]*+\[/(?P<name>[\w.-]{1,80}+)\]|\[/(?P<closed>[\w.-]{1,80}+)\][^\S\n]*+$"
+    r"|\A\s*+\[(?:[^\[\]\n]{0,40}[\s:])?(?P<noted>[\w.-]{1,80})\]\s*+\Z"
     r"|^[^\S\n]*+\[(?:tool|function)_calls?\s*+[:=]\s*+(?P<begun>[\w.-]{1,80})\]",
     re.MULTILINE,
 )
