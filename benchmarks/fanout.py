@@ -8,6 +8,7 @@ five calls, however many agents there are.
 
 import argparse
 import asyncio
+import itertools
 import json
 import os
 import subprocess
@@ -16,9 +17,8 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -161,9 +161,9 @@ async def plain(address: str, agents: int) -> float:
         for _ in range(CALLS):
             await ask(client, address)
 
-    async with connections() as client:
+    async with connections(agents) as clients:
         started = time.perf_counter()
-        await asyncio.gather(*(agent(client) for _ in range(agents)))
+        await asyncio.gather(*map(agent, clients))
         return time.perf_counter() - started
 
 
@@ -176,8 +176,14 @@ async def langgraph(address: str, agents: int) -> float | None:
         return None
     from benchmarks.langgraph_send import team  # it may be missing where nobody develops
 
-    async with connections() as client:
-        compiled = team(partial(ask, client, address), CALLS)
+    async with connections(agents) as clients:
+        # Each call takes the next client: a client then never has many calls at once.
+        turns = itertools.cycle(clients)
+
+        async def ask_next() -> str:
+            return await ask(next(turns), address)
+
+        compiled = team(ask_next, CALLS)
         started = time.perf_counter()
         settings: Any = {"configurable": {"thread_id": "team"}, "max_concurrency": agents}
         state = await compiled.ainvoke(
@@ -188,9 +194,18 @@ async def langgraph(address: str, agents: int) -> float | None:
     return seconds
 
 
-def connections() -> httpx.AsyncClient:
-    """Return a client that opens as many connections as there are calls."""
-    return httpx.AsyncClient(limits=httpx.Limits(max_connections=None), timeout=60)
+@asynccontextmanager
+async def connections(agents: int) -> AsyncIterator[list[httpx.AsyncClient]]:
+    """Yield a client for each agent. One for all would take most of the time: a pool of httpx looks
+    at each of its connections for every call.
+    """
+    certificates = httpx.create_ssl_context()
+    async with AsyncExitStack() as stack:
+        clients: list[httpx.AsyncClient] = []
+        for _ in range(agents):
+            client = httpx.AsyncClient(verify=certificates, timeout=60)
+            clients.append(await stack.enter_async_context(client))
+        yield clients
 
 
 async def ask(client: httpx.AsyncClient, address: str) -> str:

@@ -19,6 +19,7 @@ import httpx
 
 from sennit.activities.http.addresses import Destination
 from sennit.activities.http.cookies import no_cookies
+from sennit.activities.http.pools import Pools
 from sennit.activities.http.turns import Turns
 from sennit.activities.limits import (
     MAX_ANSWER_BYTES,
@@ -188,7 +189,7 @@ class HttpClient:
         self._headers = {"user-agent": "sennit", **headers}
         self._proxies = proxies
         self._connect = connect
-        self._client: httpx.AsyncClient | None = None
+        self._pools = Pools(self._new_client)
 
     @asynccontextmanager
     async def send(
@@ -198,43 +199,54 @@ class HttpClient:
 
         The connection is closed at the end of the block unless the answer was read to its end.
         """
+        pool = self._pools.take()
+        try:
+            response = await self._head(pool.client, request, deadline)
+            try:
+                yield Answer(response, limit)
+            finally:
+                await response.aclose()
+        finally:
+            self._pools.give_back(pool)
+
+    async def close(self) -> None:
+        await self._pools.close()
+
+    def _new_client(self, limits: httpx.Limits) -> httpx.AsyncClient:
+        return httpx.AsyncClient(
+            headers=self._headers,
+            cookies=no_cookies(),
+            verify=certificates(),
+            trust_env=self._proxies,
+            follow_redirects=False,
+            timeout=httpx.Timeout(None, connect=self._connect),
+            limits=limits,
+        )
+
+    async def _head(
+        self, client: httpx.AsyncClient, request: Request, deadline: float | None
+    ) -> httpx.Response:
+        """Send a request, and return the answer whose body is still to come. Raises HttpError."""
         try:
             async with asyncio.timeout_at(deadline):
-                response = await self._dial(request)
+                return await _dialled(client, request)
         except TimeoutError:
             raise HttpError("timeout", "no answer in time") from None
         except httpx.TransportError as error:
             raise http_error(error) from None
+
+
+async def _dialled(client: httpx.AsyncClient, request: Request) -> httpx.Response:
+    """Ask the checked addresses, one after the other until one takes the connection; without
+    any, the host that the URL names.
+    """
+    *others, last = request.destination.addresses if request.destination else ("",)
+    for address in others:
         try:
-            yield Answer(response, limit)
-        finally:
-            await response.aclose()
-
-    async def close(self) -> None:
-        client, self._client = self._client, None
-        if client is not None:
-            await client.aclose()
-
-    async def _dial(self, request: Request) -> httpx.Response:
-        if self._client is None:
-            self._client = httpx.AsyncClient(
-                headers=self._headers,
-                cookies=no_cookies(),
-                verify=certificates(),
-                trust_env=self._proxies,
-                follow_redirects=False,
-                timeout=httpx.Timeout(None, connect=self._connect),
-                limits=httpx.Limits(
-                    max_connections=None, max_keepalive_connections=20, keepalive_expiry=15.0
-                ),
-            )
-        *others, last = request.destination.addresses if request.destination else ("",)
-        for address in others:
-            try:
-                return await self._client.send(_built(self._client, request, address), stream=True)
-            except (httpx.ConnectError, httpx.ConnectTimeout):
-                continue
-        return await self._client.send(_built(self._client, request, last), stream=True)
+            return await client.send(_built(client, request, address), stream=True)
+        except (httpx.ConnectError, httpx.ConnectTimeout):
+            continue
+    return await client.send(_built(client, request, last), stream=True)
 
 
 def _built(client: httpx.AsyncClient, request: Request, address: str) -> httpx.Request:

@@ -143,3 +143,70 @@ async def test_no_cookie_is_kept(client: HttpClient) -> None:
                 await answer.read()
     assert len(heads) == 2
     assert not [head for head in heads if b"cookie" in head.lower()]
+
+
+class Counter:
+    """A server that keeps its connections, and counts them."""
+
+    def __init__(self) -> None:
+        self.connections = 0
+        self.open = 0
+        self.waiting = 0
+        self.gate = asyncio.Event()
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        self.open += 1
+        try:
+            while await reader.readuntil(b"\r\n\r\n"):
+                self.waiting += 1
+                await self.gate.wait()
+                writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+        except asyncio.IncompleteReadError:
+            writer.close()
+            self.open -= 1
+
+
+async def send_at_once(client: HttpClient, url: str, count: int, counter: Counter) -> None:
+    """Send requests that are all under way before the first is answered."""
+    counter.waiting = 0
+    counter.gate.clear()
+
+    async def send() -> bytes:
+        async with client.send(Request("GET", url)) as answer:
+            return await answer.read()
+
+    sent = [asyncio.ensure_future(send()) for _ in range(count)]
+    async with asyncio.timeout(20):
+        while counter.waiting < count:
+            await asyncio.sleep(0.01)
+        counter.gate.set()
+        assert await asyncio.gather(*sent) == [b"ok"] * count
+
+
+async def test_many_requests_at_once_use_their_connections_again(client: HttpClient) -> None:
+    """Also where there are more of them than one pool of httpx keeps."""
+    counter = Counter()
+    async with await asyncio.start_server(counter.serve, "127.0.0.1", 0) as server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+        for _ in range(3):
+            await send_at_once(client, url, 60, counter)
+        await client.close()
+    assert counter.connections == 60
+
+
+async def test_what_many_requests_have_opened_is_closed_when_they_are_over(
+    client: HttpClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sennit.activities.http.pools.KEPT_SECONDS", 0.05)
+    counter = Counter()
+    async with await asyncio.start_server(counter.serve, "127.0.0.1", 0) as server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+        await send_at_once(client, url, 60, counter)
+        async with asyncio.timeout(20):
+            while counter.open:
+                await asyncio.sleep(0.01)
+        # What comes later opens connections anew.
+        await send_at_once(client, url, 20, counter)
+        assert counter.connections == 80
+        await client.close()
