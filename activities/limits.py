@@ -194,6 +194,8 @@ MAX_PLAN_HINT_TOKENS: Final = 500  # of these, for plans: the others are for pai
 MAX_PLAN_WARNINGS: Final = 5  # that a run shows about one plan
 # Of an answer that is handed on at once: others have their turn between two pieces.
 MAX_PIECE_BYTES: Final = 16 * 1024
+# Of one pool of connections at once: httpx looks at all connections of a pool for each request.
+MAX_POOL_REQUESTS: Final = 8
 MAX_PRESSURE: Final = 10.0  # of a limiter: it bounds the waits, whatever has happened
 MAX_PRICE: Final = 10_000_000_000
 """Millionths of a dollar for a million tokens, in a file of the operator's own: what is more

@@ -13,8 +13,8 @@ from typing import Final
 
 import httpx
 
-MAX_REQUESTS: Final = 8
-"""The requests of one pool at once. It keeps as many connections."""
+from sennit.activities.limits import MAX_POOL_REQUESTS
+
 KEPT_SECONDS: Final = 15.0
 """How long a connection stays open that no request uses."""
 
@@ -69,11 +69,11 @@ class Pools:
 
     def _with_room(self) -> Pool:
         for pool in self._pools:
-            if pool.requests < MAX_REQUESTS:
+            if pool.requests < MAX_POOL_REQUESTS:
                 return pool
         limits = httpx.Limits(
             max_connections=None,
-            max_keepalive_connections=MAX_REQUESTS,
+            max_keepalive_connections=MAX_POOL_REQUESTS,
             keepalive_expiry=KEPT_SECONDS,
         )
         pool = Pool(self._new_client(limits))
