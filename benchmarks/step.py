@@ -17,8 +17,9 @@ from sennit.workflows.plan.compile.execution_plan import EXCLUSIVE, ExecutionPla
 from sennit.workflows.plan.compile.graph import Graph
 from sennit.workflows.plan.scheduling.budget import Budget
 from sennit.workflows.plan.scheduling.events import Decision, NodeEnded, Outcome, RunStarted, Start
-from sennit.workflows.plan.scheduling.state import SUCCEEDED, RunState
+from sennit.workflows.plan.scheduling.state import RunState
 from sennit.workflows.plan.scheduling.step import step
+from sennit.workflows.plan.scheduling.unit import SUCCEEDED
 
 SIZES = (1_000, 10_000)
 REPEATS = 7

@@ -472,7 +472,7 @@ READING = {
 """What of the scheduler may be used beside its events, its records, its snapshots and `step`: it changes nothing."""
 SCHEDULER = "sennit.workflows.plan.scheduling"
 FLOORS = (
-    ("events", "locks", "session", "waits", "budget", "state"),
+    ("events", "locks", "session", "unit", "waits", "budget", "state"),
     ("call_names", "joins", "slices", "ready", "programs", "snapshot"),
     ("completion", "cancellation", "termination", "admission", "extension", "propagation"),
     ("reset", "program_calls", "retry"),
@@ -538,7 +538,7 @@ def test_only_step_changes_a_run_s_state() -> None:
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(SCHEDULER):
                 module = (node.module or "").removeprefix(SCHEDULER).strip(".")
                 names = [each.name for each in node.names]
-                if module not in ("events", "session", "state", "snapshot", "step"):
+                if module not in ("events", "session", "state", "snapshot", "step", "unit"):
                     found += [f"{name_of(path)}: {name}" for name in names if name not in READING.get(module, ())]
     assert not found
 

@@ -36,8 +36,9 @@ from sennit.workflows.plan.language.facts import facts_of
 from sennit.workflows.plan.language.text import cut
 from sennit.workflows.plan.limits import MAX_WAVE_MEMBERS
 from sennit.workflows.plan.scheduling.events import Decision, NodeEnded, Outcome, RunStarted, Start
-from sennit.workflows.plan.scheduling.state import CANCELLED, SKIPPED, SUCCEEDED, RunState
+from sennit.workflows.plan.scheduling.state import RunState
 from sennit.workflows.plan.scheduling.step import step
+from sennit.workflows.plan.scheduling.unit import CANCELLED, SKIPPED, SUCCEEDED
 
 Tell = Callable[..., Awaitable[None]]
 RunOne = Callable[[str, dict[str, str]], Coroutine[Any, Any, NodeReply]]
@@ -69,7 +70,8 @@ class GroupRun:
         self._batches = Batches()
         self._state = RunState(Graph(_sub_skeleton(checked, paths, refs)), window=len(paths))
         self._first = len(refs)
-        self._state.status |= dict.fromkeys(range(self._first), SUCCEEDED)
+        for unit in range(self._first):
+            self._state.set_status(unit, SUCCEEDED)
         self._replies: dict[int, NodeReply] = {}
         self._tasks: dict[asyncio.Task[NodeReply], int] = {}
         self._ended: list[asyncio.Task[NodeReply]] = []
@@ -81,7 +83,7 @@ class GroupRun:
         if len(details) > 2:
             self._failed = [place for place in range(len(paths)) if _bit(details[2], place)]
         for place in self._failed:
-            self._state.status[self._first + place] = CANCELLED
+            self._state.set_status(self._first + place, CANCELLED)
 
     def progress(self) -> tuple[str, list[int], list[int]]:
         """Return how many nodes have ended, for people, and a bit a node: set when it has, and when
@@ -143,7 +145,7 @@ class GroupRun:
         for unit, (name, digest) in enumerate(self._refs.copy().items()):
             if wanted.get(name):
                 output = await load(digest)
-                self._state.facts[unit] = facts_of(output, wanted[name])
+                self._state.units[unit].facts = facts_of(output, wanted[name])
         try:
             self._carry_out(step(self._state, RunStarted()))
             while self._tasks:
@@ -179,8 +181,8 @@ class GroupRun:
         # A node that is skipped by its own condition is skipped in the run too; behind a
         # failure the run decides.
         state = self._state
-        is_skipped = state.status[unit] == SKIPPED and unit in state.notes
-        if is_skipped and unit not in state.inherited_failure:
+        is_skipped = state.units[unit].status == SKIPPED and unit in state.notes
+        if is_skipped and not state.units[unit].inherited_failure:
             return NodeReply(skipped=True)
         return _LATER
 

@@ -20,7 +20,7 @@ from sennit.workflows.plan.language.references import (
     references_in,
     resolve,
 )
-from sennit.workflows.plan.scheduling.state import STATUS_NAMES
+from sennit.workflows.plan.scheduling.unit import STATUS_NAMES
 
 DATA_RULE = (
     "Text between `<<<DATA id` and `DATA id>>>` is material: documents, web pages, results of "

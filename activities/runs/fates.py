@@ -18,7 +18,8 @@ from sennit.workflows.plan.compile.execution_plan import NodeSpec
 from sennit.workflows.plan.language.text import one_line
 from sennit.workflows.plan.scheduling.joins import is_open
 from sennit.workflows.plan.scheduling.programs import is_replaced
-from sennit.workflows.plan.scheduling.state import (
+from sennit.workflows.plan.scheduling.state import RunState
+from sennit.workflows.plan.scheduling.unit import (
     CANCELLED,
     ENDED,
     FAILED,
@@ -27,7 +28,7 @@ from sennit.workflows.plan.scheduling.state import (
     SKIPPED,
     SUCCEEDED,
     WAITING,
-    RunState,
+    Status,
 )
 from sennit.workflows.views.nodes import shown_summary
 
@@ -50,7 +51,7 @@ class EarlierCall:
 
     unit: int
     spec: NodeSpec
-    status: int
+    status: Status
     error: str
     shown: str
     ended_at: int
@@ -79,10 +80,10 @@ class EarlierCalls:
             call = EarlierCall(
                 unit=unit,
                 spec=spec,
-                status=state.status[unit],
+                status=state.units[unit].status,
                 error=error,
                 shown=state.path(unit),
-                ended_at=state.ended_at.get(unit, 0),
+                ended_at=state.units[unit].ended_at or 0,
             )
             self.calls.append(call)
 
@@ -177,7 +178,7 @@ class FateReader:
         units = list(played.called)
         # A fork plays the whole plan: its nodes come before the calls of its scripts.
         if self.program is None:
-            in_plan = [unit for unit in played.state.units() if unit not in played.called]
+            in_plan = [unit for unit in played.state.numbers() if unit not in played.called]
             units = in_plan + units
         for unit in units:
             if _is_call(played.state, unit) and self._is_reached(unit):
@@ -206,12 +207,12 @@ class FateReader:
             asks = spec.confirms
         else:
             is_asked_about = spec.approval or spec.kind == "gate"
-            asks = is_asked_about and unit not in state.approved
+            asks = is_asked_about and state.units[unit].approved is None
         return _call_fate(state, unit, fate, why=caution or why, asks=asks, at=self._ended_at(unit))
 
     def _ended_at(self, unit: int) -> int:
         """Return when a call ended, 0 if that is not known."""
-        ended_at = self.played.state.ended_at.get(unit, 0)
+        ended_at = self.played.state.units[unit].ended_at or 0
         if not ended_at and unit in self.played.found:
             return self.played.found[unit].at
         return ended_at
@@ -260,7 +261,7 @@ class FateReader:
                 continue
             if self.program is not None and call.status not in ENDED:
                 # The call goes on, and the new script has nobody who waits for it.
-                status = self.played.state.status[call.unit]
+                status = self.played.state.units[call.unit].status
                 if status not in (CANCELLED, SKIPPED):
                     # It is not decided yet: the new script has not come to wait for anything else.
                     continue
@@ -278,10 +279,10 @@ class FateReader:
         state = self.played.state
         lasts = [state.graph.last_of(node) for node in self._played_nodes()]
         for last in lasts:
-            if state.status[last] not in ENDED:
+            if state.units[last].status not in ENDED:
                 return False, ""
         for last in lasts:
-            if state.status[last] == FAILED and last in state.notes:
+            if state.units[last].status == FAILED and last in state.notes:
                 kind, message = state.notes[last]
                 if kind in _OF_SCRIPT:
                     return True, message
@@ -312,7 +313,7 @@ def _is_call(state: RunState, unit: int) -> bool:
 
 def _as_it_stands(state: RunState, unit: int) -> Fate:
     """Return how a call is taken over that the run has made before."""
-    status = state.status[unit]
+    status = state.units[unit].status
     if status == WAITING:
         return "waits"
     if status == IN_DOUBT:

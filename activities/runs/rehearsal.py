@@ -41,8 +41,9 @@ from sennit.workflows.plan.scheduling.events import (
     TimeAdvanced,
 )
 from sennit.workflows.plan.scheduling.joins import is_open
-from sennit.workflows.plan.scheduling.state import RUNNING, RunState
+from sennit.workflows.plan.scheduling.state import RunState
 from sennit.workflows.plan.scheduling.step import step
+from sennit.workflows.plan.scheduling.unit import RUNNING
 from sennit.workflows.run.outcomes import advance_of, failed_outcome, outcome_of
 from sennit.workflows.run.unit_calls import PAID, node_call
 
@@ -125,7 +126,7 @@ class Rehearsal:
             if decision.following >= 0:
                 units = (*units, decision.following)
             for unit in units:
-                begun = _Begun(unit, self.state.generation[unit], decision.asks)
+                begun = _Begun(unit, self.state.units[unit].generation, decision.asks)
                 if self.state.kind_of(unit) == "program":
                     self._advances.append(begun)
                 else:
@@ -173,7 +174,7 @@ class Rehearsal:
         if not self._is_wanted(begun):
             return
         waits = state.sessions[unit].waits
-        if waits and all(is_open(state.status[node]) for node in waits):
+        if waits and all(is_open(state.units[node].status) for node in waits):
             return
         self._take(InputsRead(unit))
         call = self._node_call(unit)
@@ -220,9 +221,9 @@ class Rehearsal:
 
     def _is_wanted(self, begun: _Begun) -> bool:
         """Whether a unit still runs: it may have been given up since it was started."""
-        status = self.state.status.get(begun.unit)
-        generation = self.state.generation.get(begun.unit)
-        return status == RUNNING and generation == begun.generation
+        unit = begun.unit
+        is_same = self.state.has_generation(unit, begun.generation)
+        return is_same and self.state.has_status(unit, RUNNING)
 
 
 def _lift_limits(state: RunState) -> dict[str, int]:

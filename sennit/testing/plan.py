@@ -38,7 +38,8 @@ from sennit.workflows.plan.language.json_schema import violations
 from sennit.workflows.plan.language.nodes import ApprovalPolicy, ModelCall, OnFailure, ProgramNode
 from sennit.workflows.plan.language.problems import InvalidPlan, Problem, place_of
 from sennit.workflows.plan.programs.vocabulary import WORDS
-from sennit.workflows.plan.scheduling.state import SUCCEEDED, RunState
+from sennit.workflows.plan.scheduling.state import RunState
+from sennit.workflows.plan.scheduling.unit import SUCCEEDED
 from sennit.workflows.views.report import report_of
 from sennit.workflows.views.shown_run import ShownRun
 
@@ -123,8 +124,8 @@ async def _played(
 
             refs: dict[str, str] = {}
             for node in state.graph.execution_plan.answer:
-                if state.status[node] == SUCCEEDED:
-                    refs[state.path(node)] = state.digest[node] or ""
+                if state.units[node].status == SUCCEEDED:
+                    refs[state.path(node)] = state.units[node].digest or ""
             conclude = ConcludeCall(run=RUN, plan=checked.plan, refs=refs)
             conclusion = await RunConcluder(store, library).conclude(PREFIX, conclude)
     if status == "done" and conclusion.partial:

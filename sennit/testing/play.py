@@ -34,9 +34,10 @@ from sennit.workflows.plan.scheduling.events import (
     StopRequested,
     TimeAdvanced,
 )
-from sennit.workflows.plan.scheduling.state import WAITING, RunState
+from sennit.workflows.plan.scheduling.state import RunState
 from sennit.workflows.plan.scheduling.step import step
 from sennit.workflows.plan.scheduling.termination import blocking_failures
+from sennit.workflows.plan.scheduling.unit import WAITING
 from sennit.workflows.run.outcomes import failed_outcome, looked_up, outcome_of
 from sennit.workflows.run.unit_calls import node_call
 from sennit.workflows.views.nodes import error_at_place
@@ -119,7 +120,7 @@ class Play:
     def _fits(self, decided: Event) -> bool:
         """Whether a decision does not come too late."""
         if isinstance(decided, Answered | ApprovalDecided):
-            return self._state.status[decided.unit] == WAITING
+            return self._state.units[decided.unit].status == WAITING
         return self._state.parked
 
     def _do(self, event: Event) -> None:
@@ -130,7 +131,7 @@ class Play:
         state = self._state
         if isinstance(decision, Start):
             call = node_call(state, RUN, self._plan, decision.units, asks=decision.asks)
-            keys = [(unit, state.generation[unit]) for unit in decision.units]
+            keys = [(unit, state.units[unit].generation) for unit in decision.units]
             self._flights[asyncio.create_task(self._run(call, keys))] = keys
         elif isinstance(decision, LookUp):
             name = state.full_path(decision.unit, decision.generation)
@@ -231,7 +232,7 @@ class Play:
                 self._begin(unit, "repair", self._repair(unit))
 
     def _begin(self, unit: int, about: str, decision: Coroutine[Any, Any, Event | None]) -> None:
-        key = unit, self._state.generation[unit], about
+        key = unit, self._state.units[unit].generation, about
         if key in self._asked:
             decision.close()
             return

@@ -26,8 +26,8 @@ MUTANTS = (
     Mutant(
         "step: the end of an old generation counts",
         f"{SCHEDULING}/step.py",
-        "if state.status[unit] != RUNNING or state.generation[unit] != event.generation:",
-        "if state.status[unit] != RUNNING:",
+        "if state.units[unit].status != RUNNING or state.units[unit].generation != event.generation:",
+        "if state.units[unit].status != RUNNING:",
         (
             "tests/workflows/plan/scheduling/test_retry.py::test_a_node_that_runs_is_cancelled_and_its_late_result_is_ignored",
         ),
@@ -77,8 +77,8 @@ MUTANTS = (
     Mutant(
         "admission: a write needs no approval",
         f"{SCHEDULING}/admission.py",
-        "return spec.approval and unit not in state.approved",
-        "return spec.approval and unit in state.approved",
+        "return spec.approval and state.units[unit].approved is None",
+        "return spec.approval and state.units[unit].approved is not None",
         (
             "tests/workflows/plan/scheduling/test_admission.py::test_the_writes_of_a_map_are_approved_together_or_one_by_one",
             "tests/workflows/plan/scheduling/test_propagation.py::test_a_write_waits_for_approval_and_a_rejected_one_fails",
@@ -87,8 +87,8 @@ MUTANTS = (
     Mutant(
         "admission: a failed item does not fail its map",
         f"{SCHEDULING}/admission.py",
-        "if state.status[item] in (FAILED, CANCELLED)]",
-        "if state.status[item] == CANCELLED]",
+        "if state.units[item].status in (FAILED, CANCELLED)]",
+        "if state.units[item].status == CANCELLED]",
         (
             "tests/workflows/plan/scheduling/test_admission.py::test_an_item_that_fails_fails_the_map_when_the_others_have_ended",
             "tests/workflows/plan/scheduling/test_admission.py::test_to_retry_a_map_runs_only_the_items_that_failed",
@@ -124,8 +124,8 @@ MUTANTS = (
     Mutant(
         "joins: inputs are taken in the order of their ends",
         f"{SCHEDULING}/joins.py",
-        "    ok = [node for node in inputs_of(state, join) if state.status[node] == SUCCEEDED]",
-        "    ok = [node for node in reversed(inputs_of(state, join)) if state.status[node] == SUCCEEDED]",
+        "    ok = [node for node in inputs_of(state, join) if state.units[node].status == SUCCEEDED]",
+        "    ok = [node for node in reversed(inputs_of(state, join)) if state.units[node].status == SUCCEEDED]",
         (
             "tests/workflows/plan/scheduling/test_joins.py::test_all_waits_for_every_input_and_takes_their_values_in_inputs_order",
             "tests/workflows/plan/scheduling/test_joins.py::test_settled_closes_when_every_input_has_ended_however",
@@ -197,10 +197,10 @@ MUTANTS = (
         ),
     ),
     Mutant(
-        "retry: readers of a changed output are kept",
-        f"{SCHEDULING}/retry.py",
-        "    same = state.previous_result.pop(node) == reset.signature(state, node)",
-        "    same = bool(state.previous_result.pop(node))",
+        "reset: readers of a changed output are kept",
+        f"{SCHEDULING}/reset.py",
+        "    return before == signature(state, unit)",
+        "    return bool(before)",
         (
             "tests/workflows/plan/scheduling/test_retry.py::test_another_output_runs_those_who_read_it_again_wave_by_wave",
             "tests/workflows/plan/scheduling/test_retry.py::test_a_node_that_fails_when_run_again_blocks_those_who_read_it",

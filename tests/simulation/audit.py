@@ -3,7 +3,9 @@
 from sennit.workflows.plan.compile.execution_plan import APART, SHARED
 from sennit.workflows.plan.scheduling.joins import inputs_of
 from sennit.workflows.plan.scheduling.reset import has_started
-from sennit.workflows.plan.scheduling.state import (
+from sennit.workflows.plan.scheduling.state import RunState
+from sennit.workflows.plan.scheduling.termination import idle
+from sennit.workflows.plan.scheduling.unit import (
     BLOCKED,
     CANCELLED,
     DELEGATED,
@@ -16,9 +18,8 @@ from sennit.workflows.plan.scheduling.state import (
     SKIPPED,
     SUCCEEDED,
     WAITING,
-    RunState,
+    Status,
 )
-from sennit.workflows.plan.scheduling.termination import idle
 
 LOST = (FAILED, SKIPPED, CANCELLED, BLOCKED)
 
@@ -28,7 +29,8 @@ def check_structure(state: RunState, *, more: bool = False) -> None:
     started yet, nor has the run ended.
     """
     if state.ended:
-        assert not any(status in (PENDING, RUNNING, WAITING) or status >= BLOCKED for status in state.status.values())
+        statuses = [unit.status for unit in state.units.values()]
+        assert not any(status in (PENDING, RUNNING, WAITING) or status >= BLOCKED for status in statuses)
         assert state.running == len(_leaving(state))
         return
     assert not [*state.work, *state.revised, *state.stale]
@@ -37,7 +39,7 @@ def check_structure(state: RunState, *, more: bool = False) -> None:
         _check_node(state, node)
     if state.begun and idle(state) and not more:
         assert state.parked, "nothing can move, but the run has neither parked nor ended"
-        stuck = [node for node in range(len(state.graph.specs)) if state.status[node] not in (*ENDED, BLOCKED)]
+        stuck = [node for node in range(len(state.graph.specs)) if state.units[node].status not in (*ENDED, BLOCKED)]
         assert not stuck or state.units_in(IN_DOUBT), f"{stuck} wait for nothing"
     assert not state.parked or idle(state)
 
@@ -59,62 +61,64 @@ def _check_totals(state: RunState) -> None:
         calling = [state.spec_of(unit) for unit in running]
         calls = [spec for spec in calling if spec.calls_model and spec.queue == queue]
         assert len(calls) == rate.running <= rate.limit
-        late = [unit for _, _, unit in rate.waiting if state.queued[unit]]
+        late = [unit for _, _, unit in rate.waiting if state.units[unit].queued]
         is_full = state.activities >= state.window or state.running >= state.in_flight
         assert not late or rate.room <= 0 or is_full, f"{late} could call {queue!r} now"
-    for unit, queued in state.queued.items():
-        assert not queued or state.status[unit] == PENDING
+    for record in state.units.values():
+        assert not record.queued or record.status == PENDING
 
 
 def _leaving(state: RunState) -> list[int]:
     """Return the units of which a write was cut off, and is in flight. None of them may run again before its end."""
     found = [unit for unit, effects in state.effects.items() for each in effects if each.status == "in flight"]
     assert len(dict.fromkeys(found)) == len(found)
-    assert not any(state.status[unit] == RUNNING for unit in found)
+    assert not any(state.units[unit].status == RUNNING for unit in found)
     return found
 
 
 def _check_node(state: RunState, node: int) -> None:
-    spec, status = state.graph.specs[node], state.status[node]
-    needs = [state.status[dep] for dep in spec.needs]
+    spec, status = state.graph.specs[node], state.units[node].status
+    needs = [state.units[dep].status for dep in spec.needs]
     if status == PENDING and not has_started(state, node):
         _check_pending(state, node, needs)
     elif status == BLOCKED:
         host = state.graph.predecessor.get(node)
-        assert FAILED in needs or BLOCKED in needs or (host is not None and state.status[host] == BLOCKED)
+        assert FAILED in needs or BLOCKED in needs or (host is not None and state.units[host].status == BLOCKED)
         assert SKIPPED not in needs
         assert CANCELLED not in needs
     elif status == EXPANDED:
-        left = sum(state.status[item] not in (*ENDED, BLOCKED) for item in state.items[node])
-        assert state.open_inputs[node] == left
-        assert left or (spec.source >= 0 and state.status[spec.source] not in (*ENDED, BLOCKED))
+        left = sum(state.units[item].status not in (*ENDED, BLOCKED) for item in state.items[node])
+        assert state.units[node].open_inputs == left
+        assert left or (spec.source >= 0 and state.units[spec.source].status not in (*ENDED, BLOCKED))
     elif status == DELEGATED:
-        assert state.status[spec.successor] in (PENDING, RUNNING, WAITING, DELEGATED, IN_DOUBT)
+        assert state.units[spec.successor].status in (PENDING, RUNNING, WAITING, DELEGATED, IN_DOUBT)
     elif status == WAITING:
         assert node in state.questions or not (spec.approval or spec.fills)
         assert spec.kind == "gate" or spec.approval
         assert all(need == SUCCEEDED for need in needs)
 
 
-def _check_pending(state: RunState, node: int, needs: list[int]) -> None:
+def _check_pending(state: RunState, node: int, needs: list[Status]) -> None:
     spec = state.graph.specs[node]
     assert not any(need in LOST for need in needs), f"{spec.id} needs what is lost, and is neither blocked nor skipped"
     missing = sum(need not in ENDED for need in needs)
-    missing += sum(state.status[dep] not in (*ENDED, BLOCKED) for dep in spec.watches)
+    missing += sum(state.units[dep].status not in (*ENDED, BLOCKED) for dep in spec.watches)
     host = state.graph.predecessor.get(node)
-    missing += host is not None and state.status[host] != DELEGATED
+    missing += host is not None and state.units[host].status != DELEGATED
     if not state.begun:
         return
-    assert state.open_deps[node] == missing, f"{spec.id} waits for {missing}, counted {state.open_deps[node]}"
-    source_open = spec.source >= 0 and state.status[spec.source] == EXPANDED
+    assert state.units[node].open_deps == missing, (
+        f"{spec.id} waits for {missing}, counted {state.units[node].open_deps}"
+    )
+    source_open = spec.source >= 0 and state.units[spec.source].status == EXPANDED
     assert not source_open or missing > 1, f"{spec.id} could open, but nobody knows"
     if not missing:
-        assert state.queued[node] or state.awaiting_inputs[node], f"{spec.id} could go on, but nobody knows"
-    if state.queued[node]:
+        assert state.units[node].queued or state.units[node].awaiting_inputs, f"{spec.id} could go on, but nobody knows"
+    if state.units[node].queued:
         assert not missing
-    if spec.inputs and state.awaiting_inputs[node]:
-        inputs = [state.status[item] for item in inputs_of(state, node)]
+    if spec.inputs and state.units[node].awaiting_inputs:
+        inputs = [state.units[item].status for item in inputs_of(state, node)]
         is_open = not spec.of_items or spec.inputs[0] in state.items
-        if not state.queued[node] and is_open:
-            assert state.open_inputs[node] == sum(item not in (*ENDED, BLOCKED) for item in inputs)
-            assert state.ok_inputs[node] == inputs.count(SUCCEEDED)
+        if not state.units[node].queued and is_open:
+            assert state.units[node].open_inputs == sum(item not in (*ENDED, BLOCKED) for item in inputs)
+            assert state.units[node].ok_inputs == inputs.count(SUCCEEDED)

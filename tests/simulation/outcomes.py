@@ -10,7 +10,8 @@ from simulation.world import World, inputs_of
 
 from sennit.workflows.plan.language.conditions import ConditionError
 from sennit.workflows.plan.scheduling.joins import inputs_of as inputs_of_join
-from sennit.workflows.plan.scheduling.state import (
+from sennit.workflows.plan.scheduling.state import RunState
+from sennit.workflows.plan.scheduling.unit import (
     BLOCKED,
     CANCELLED,
     ENDED,
@@ -18,7 +19,7 @@ from sennit.workflows.plan.scheduling.state import (
     IN_DOUBT,
     SKIPPED,
     SUCCEEDED,
-    RunState,
+    Status,
 )
 
 BAD = -2
@@ -31,14 +32,14 @@ def check_outcomes(state: RunState, world: World) -> None:
     for node in range(len(state.graph.specs)):
         if node in touched:
             continue
-        if state.status[node] == CANCELLED:
+        if state.units[node].status == CANCELLED:
             assert node not in state.graph.answering
             continue
         host = state.graph.predecessor.get(node)
-        if host is not None and state.status[host] == CANCELLED:
+        if host is not None and state.units[host].status == CANCELLED:
             continue
         expected = _after_error(state, node, _expected(state, world, node))
-        found = _seen(state.status[node])
+        found = _seen(state.units[node].status)
         name = state.graph.specs[node].id
         assert expected == found, f"{name} is {found} ({state.notes.get(node)}), but should be {expected}"
 
@@ -61,7 +62,7 @@ def _touched(state: RunState) -> dict[int, bool]:
 
 def _behind_doubt(state: RunState) -> dict[int, bool]:
     """Return the nodes in doubt and all behind them: those were told nothing, and no `on_error` applies."""
-    doubts = [unit for unit in state.units() if state.status[unit] == IN_DOUBT or _was_in_doubt(state, unit)]
+    doubts = [unit for unit in state.numbers() if state.units[unit].status == IN_DOUBT or _was_in_doubt(state, unit)]
     stack = [state.node_of(unit) for unit in doubts]
     found = dict.fromkeys(stack, True)
     while stack:
@@ -74,16 +75,16 @@ def _behind_doubt(state: RunState) -> dict[int, bool]:
 
 
 def _was_in_doubt(state: RunState, unit: int) -> bool:
-    return state.status[unit] == FAILED and state.notes.get(unit, ("",))[0] == "UnknownOutcome"
+    return state.units[unit].status == FAILED and state.notes.get(unit, ("",))[0] == "UnknownOutcome"
 
 
-def _seen(status: int) -> int:
+def _seen(status: Status) -> Status:
     return SKIPPED if status == BLOCKED else status
 
 
 def _expected(state: RunState, world: World, node: int) -> int:
     spec = state.graph.specs[node]
-    needs = [_seen(state.status[need]) for need in spec.needs]
+    needs = [_seen(state.units[need].status) for need in spec.needs]
     if any(need != SUCCEEDED for need in needs):
         return SKIPPED
     host = state.graph.predecessor.get(node)
@@ -99,7 +100,7 @@ def _expected(state: RunState, world: World, node: int) -> int:
         return _join(state, world, node)
     if spec.kind == "map":
         return _map(state, world, node)
-    if spec.approval and node not in state.approved:
+    if spec.approval and state.units[node].approved is None:
         return BAD
     if spec.kind == "gate" and state.notes.get(node, ("",))[0] == "GateTimeout":
         return BAD
@@ -108,8 +109,8 @@ def _expected(state: RunState, world: World, node: int) -> int:
 
 def _stood_in(state: RunState, host: int, node: int) -> bool:
     """Whether the host came to need its fallback; a host that failed without it had no use of one that was lost."""
-    status = state.status[host]
-    return status == FAILED or (status == SUCCEEDED and state.status[node] == SUCCEEDED)
+    status = state.units[host].status
+    return status == FAILED or (status == SUCCEEDED and state.units[node].status == SUCCEEDED)
 
 
 def _called(state: RunState, world: World, unit: int) -> int:
@@ -121,30 +122,30 @@ def _called(state: RunState, world: World, unit: int) -> int:
     assert inputs == now, f"{state.path(unit)} was made of {inputs}, but there is {now}"
     if outcome.digest is None:
         return BAD
-    if state.status[unit] == SUCCEEDED:
-        assert state.digest[unit] == outcome.digest
+    if state.units[unit].status == SUCCEEDED:
+        assert state.units[unit].digest == outcome.digest
     return SUCCEEDED
 
 
 def _join(state: RunState, world: World, node: int) -> int:
     spec = state.graph.specs[node]
     inputs = inputs_of_join(state, node)
-    statuses = [_seen(state.status[item]) for item in inputs]
+    statuses = [_seen(state.units[item].status) for item in inputs]
     good = statuses.count(SUCCEEDED)
     if state.notes.get(node, ("",))[0] == "JoinDeadline":
         return BAD
     if spec.policy == "turn":
-        assert all(state.status[item] in (*ENDED, BLOCKED) for item in state.chosen[node])
-        assert all(item in state.chosen[node] for item in spec.awaited)
+        assert all(state.units[item].status in (*ENDED, BLOCKED) for item in (state.units[node].chosen or ()))
+        assert all(item in (state.units[node].chosen or ()) for item in spec.awaited)
         return _called(state, world, node)
-    if node in state.past_deadline and node in state.chosen:
+    if state.units[node].past_deadline is not None and state.units[node].chosen is not None:
         return SUCCEEDED if world.records[node][1].digest is not None else BAD
     wanted = {"all": len(spec.inputs), "settled": 0, "first": 1, "quorum": spec.quorum}[spec.policy]
     wanted = max(1, ceil(-wanted * len(inputs) / 100)) if wanted < 0 else wanted
     if good < wanted:
         return BAD
-    taken = state.chosen[node]
-    assert all(state.status[item] == SUCCEEDED for item in taken)
+    taken = state.units[node].chosen or ()
+    assert all(state.units[item].status == SUCCEEDED for item in taken)
     assert len(taken) == {"all": good, "settled": good}.get(spec.policy, wanted)
     return _called(state, world, node)
 
@@ -152,7 +153,7 @@ def _join(state: RunState, world: World, node: int) -> int:
 def _map(state: RunState, world: World, node: int) -> int:
     spec = state.graph.specs[node]
     assert spec.over is not None
-    count = state.facts.get(spec.over[0], {}).get(spec.over[1])
+    count = (state.units[spec.over[0]].facts or {}).get(spec.over[1])
     count = len(state.values(spec.source)) if spec.source >= 0 else count
     if count is None or count > spec.cap:
         return BAD
@@ -160,7 +161,7 @@ def _map(state: RunState, world: World, node: int) -> int:
     assert len(state.values(node)) == count
     for item in items:
         _item(state, world, item)
-    if any(state.status[item] in (FAILED, CANCELLED) for item in items):
+    if any(state.units[item].status in (FAILED, CANCELLED) for item in items):
         return BAD
     return _called(state, world, node)
 
@@ -169,17 +170,19 @@ def _item(state: RunState, world: World, item: int) -> None:
     if state.notes.get(item, ("",))[0] == "Skipped":
         return
     spec, before = state.spec_of(item), state.before(item)
-    if before >= 0 and state.status[before] != SUCCEEDED:
+    if before >= 0 and state.units[before].status != SUCCEEDED:
         blocked = (BLOCKED, SKIPPED) if state.ended else (BLOCKED,)
-        assert state.status[item] in ((SKIPPED,) if state.status[before] in (SKIPPED, CANCELLED) else blocked)
+        assert state.units[item].status in (
+            (SKIPPED,) if state.units[before].status in (SKIPPED, CANCELLED) else blocked
+        )
         return
-    ended = BAD if spec.approval and item not in state.approved else _called(state, world, item)
+    ended = BAD if spec.approval and state.units[item].approved is None else _called(state, world, item)
     expected = FAILED
     if ended == SUCCEEDED or spec.item_fallback:
         expected = SUCCEEDED
     elif spec.item_skip:
         expected = SKIPPED
-    assert state.status[item] == expected
+    assert state.units[item].status == expected
 
 
 def _after_error(state: RunState, node: int, ended: int) -> int:
@@ -187,11 +190,11 @@ def _after_error(state: RunState, node: int, ended: int) -> int:
     if ended != BAD:
         return ended
     if spec.fallback is not None:
-        assert state.digest[node] == spec.fallback[0]
+        assert state.units[node].digest == spec.fallback[0]
         return SUCCEEDED
     if spec.skip_on_error:
         return SKIPPED
-    if spec.successor >= 0 and state.status[spec.successor] == SUCCEEDED:
-        assert state.digest[node] == state.digest[spec.successor]
+    if spec.successor >= 0 and state.units[spec.successor].status == SUCCEEDED:
+        assert state.units[node].digest == state.units[spec.successor].digest
         return SUCCEEDED
     return FAILED

@@ -72,7 +72,7 @@ class Pace:
         while not is_over:
             self.now, _, units = heappop(self._calendar)
             for unit in units:
-                generation, digest = self.state.generation[unit], self._digest(unit)
+                generation, digest = self.state.units[unit].generation, self._digest(unit)
                 is_over = self._act(NodeEnded(unit, generation, Outcome(digest, 1), more=len(units) > 1)) or is_over
             is_over = (len(units) > 1 and self._act(TimeAdvanced())) or is_over
         return self.now
@@ -96,5 +96,5 @@ class Pace:
 
     def _digest(self, unit: int) -> str:
         spec = self.state.graph.specs[unit]
-        read = [*spec.needs, *(self.state.chosen[unit] if spec.policy != "first" and spec.inputs else ())]
-        return f"{crc32(repr((spec.id, [self.state.digest[node] for node in read])).encode()):08x}"
+        read = [*spec.needs, *((self.state.units[unit].chosen or ()) if spec.policy != "first" and spec.inputs else ())]
+        return f"{crc32(repr((spec.id, [self.state.units[node].digest for node in read])).encode()):08x}"

@@ -35,9 +35,10 @@ from sennit.workflows.plan.scheduling.events import (
     TimeAdvanced,
 )
 from sennit.workflows.plan.scheduling.snapshot import dump, load
-from sennit.workflows.plan.scheduling.state import PARK, RUNNING, SUCCEEDED, WAITING, RunState
+from sennit.workflows.plan.scheduling.state import PARK, RunState
 from sennit.workflows.plan.scheduling.step import step
 from sennit.workflows.plan.scheduling.termination import blocking_failures
+from sennit.workflows.plan.scheduling.unit import RUNNING, SUCCEEDED, WAITING, Status
 from sennit.workflows.run.search_attributes import progress
 from sennit.workflows.views.figures import record_of
 from sennit.workflows.views.nodes import view_of
@@ -73,7 +74,7 @@ class Story:
     end: str = ""
     turns: int = 0
     log: list[tuple[int, Event, list[Decision]]] = field(default_factory=list)
-    statuses: dict[str, int] = field(default_factory=dict)
+    statuses: dict[str, Status] = field(default_factory=dict)
     digests: dict[str, str | None] = field(default_factory=dict)
 
 
@@ -138,7 +139,7 @@ class Simulation:
         made = {node: outcome.facts or {} for node, (_, outcome) in self.world.records.items()}
         specs = self.state.graph.specs
         gathered = [node for node, spec in enumerate(specs) if spec.kind in ("join", "map") and node in made]
-        facts = {node: made[node] for node in gathered if self.state.status[node] == SUCCEEDED}
+        facts = {node: made[node] for node in gathered if self.state.units[node].status == SUCCEEDED}
         self._act(NodesAppended(page, ended, facts, more=bool(self.pieces)))
 
     def _next_end(self) -> None:
@@ -189,7 +190,7 @@ class Simulation:
         return ApprovalDecided(unit, number >= 15)
 
     def _edit(self) -> None:
-        unit = self.random.choice(self.state.units())
+        unit = self.random.choice(self.state.numbers())
         kind = self.random.choice(("retry", "retry", "retry", "give up", "answer", "late"))
         if kind == "retry":
             self._retry(unit)
@@ -197,7 +198,7 @@ class Simulation:
             if self.random.random() < 0.3:
                 self._act(SkipRequested(unit))
         elif kind == "answer":
-            if self.state.status[unit] == WAITING:
+            if self.state.units[unit].status == WAITING:
                 self._answer(unit)
         elif self.world.zombies:
             stale = self.random.choice(self.world.zombies)
@@ -260,14 +261,15 @@ class Simulation:
     def _crash(self) -> None:
         """The process dies between two events: all that is left is what was written down."""
         text = dump(self.state)
-        started = self.state.started
+        units = self.state.units
         self.state = load(self.state.graph, text)
         assert dump(self.state) == text
-        self.state.started = started
+        for unit, record in self.state.units.items():
+            record.started = units[unit].started
 
     def _record_ends(self) -> None:
-        self.story.statuses = {self.state.path(unit): self.state.status[unit] for unit in self.state.units()}
-        self.story.digests = {self.state.path(unit): self.state.digest[unit] for unit in self.state.units()}
+        self.story.statuses = {self.state.path(unit): self.state.units[unit].status for unit in self.state.numbers()}
+        self.story.digests = {self.state.path(unit): self.state.units[unit].digest for unit in self.state.numbers()}
         assert not self.state.units_in(RUNNING)
         in_flight = [*self.world.live, *self.world.leaving]
         assert not in_flight, "the run has ended, but calls are still in flight"

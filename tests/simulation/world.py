@@ -14,7 +14,8 @@ from sennit.workflows.plan.scheduling.events import (
     Start,
 )
 from sennit.workflows.plan.scheduling.ready import in_flight
-from sennit.workflows.plan.scheduling.state import (
+from sennit.workflows.plan.scheduling.state import RunState
+from sennit.workflows.plan.scheduling.unit import (
     BLOCKED,
     DELEGATED,
     ENDED,
@@ -23,7 +24,6 @@ from sennit.workflows.plan.scheduling.state import (
     SKIPPED,
     STATUS_NAMES,
     SUCCEEDED,
-    RunState,
 )
 
 Key = tuple[int, int]
@@ -80,24 +80,29 @@ class World:
 
     def _note_joins(self, state: RunState) -> None:
         """Note what the joins and maps were made of to which the scheduler has just given their values by itself."""
-        for unit in state.status.touched:
-            is_gathered = state.kind_of(unit) == "map" and joins.is_manifest(state.digest[unit] or "")
-            is_gathered |= state.kind_of(unit) == "join" and unit in state.chosen
-            if is_gathered and state.status[unit] == SUCCEEDED and (unit, state.generation[unit]) not in self.joined:
+        for unit in state.touched:
+            is_gathered = state.kind_of(unit) == "map" and joins.is_manifest(state.units[unit].digest or "")
+            is_gathered |= state.kind_of(unit) == "join" and state.units[unit].chosen is not None
+            if (
+                is_gathered
+                and state.units[unit].status == SUCCEEDED
+                and (unit, state.units[unit].generation) not in self.joined
+            ):
                 self.records[unit] = inputs_of(state, unit), self._joined(state, unit)
 
     def _joined(self, state: RunState, unit: int) -> Outcome:
         """Return the value of a join or a map, whoever puts it together."""
         facts = self._facts((self.seed, state.path(unit), inputs_of(state, unit)))
         if state.graph.specs[unit].policy == "first":
-            facts = state.facts.get(state.chosen[unit][0], {})
+            [first] = state.units[unit].chosen or ()
+            facts = state.units[first].facts or {}
         return Outcome(joins.manifest(state, unit), 10, facts)
 
     def _ask(self, state: RunState, units: tuple[int, ...]) -> Activity:
         """Put together what a unit asks; it does nothing else."""
         [unit] = units
-        key = unit, state.generation[unit]
-        assert state.status[unit] == RUNNING
+        key = unit, state.units[unit].generation
+        assert state.units[unit].status == RUNNING
         assert key not in self.live
         self.live[key], self.asking[key] = inputs_of(state, unit), True
         return (key,)
@@ -105,10 +110,10 @@ class World:
     def _start(self, state: RunState, units: tuple[int, ...]) -> Activity:
         inside = dict.fromkeys(units)
         for unit in units:
-            assert state.status[unit] == RUNNING
-            key = unit, state.generation[unit]
+            assert state.units[unit].status == RUNNING
+            key = unit, state.units[unit].generation
             name = state.full_path(unit)
-            assert len(units) == 1 or unit not in state.alone, f"{name} has failed beside others"
+            assert len(units) == 1 or not state.units[unit].alone, f"{name} has failed beside others"
             spec, locks = state.spec_of(unit), state.locks_of(unit)
             assert len(units) == 1 or not why_alone(state.graph, state.node_of(unit), spec, locks)
             assert key not in self.live, f"{name} runs already"
@@ -118,12 +123,12 @@ class World:
             self.live[key] = inputs_of(state, unit)
             if state.kind_of(unit) in ("join", "map"):
                 self.joined[key] = self._joined(state, unit)
-        return tuple((unit, state.generation[unit]) for unit in units)
+        return tuple((unit, state.units[unit].generation) for unit in units)
 
     def outcome(self, state: RunState, unit: int, inputs: tuple[str, ...]) -> Outcome:
         """Return what a call comes to: a pure function of seed, path, version and inputs."""
         if state.kind_of(unit) in ("join", "map"):
-            return self.joined.get((unit, state.generation[unit]), Outcome("late", 1))
+            return self.joined.get((unit, state.units[unit].generation), Outcome("late", 1))
         path = state.path(unit)
         case = (self.seed, path, self.versions.get(path, 0), inputs)
         writes = state.spec_of(unit).effect == "write" and state.kind_of(unit) == "tool"
@@ -184,7 +189,7 @@ class World:
         if inputs is None or not (state.spec_of(unit).approval or state.spec_of(unit).fills):
             return None
         asked = Question("?", str(inputs))
-        approved = state.approved.get(unit)
+        approved = state.units[unit].approved
         if (unit, generation) in self.asking:
             return asked
         return None if approved is None or approved.covers(asked) else asked
@@ -236,21 +241,23 @@ def inputs_of(state: RunState, unit: int) -> tuple[str, ...]:
     if state.is_item(unit):
         of_map = state.graph.specs[state.node_of(unit)]
         needs = [need for need in of_map.needs if need != of_map.source]
-        return tuple(state.digest[need] or "" for need in (*needs, *state.read_by(unit)))
+        return tuple(state.units[need].digest or "" for need in (*needs, *state.read_by(unit)))
     if spec.kind == "join":
         if spec.policy == "turn":
-            return tuple(f"{lost_text(state, node)} {state.digest[node]}" for node in state.chosen[unit])
-        taken = [state.digest[node] or "" for node in state.chosen[unit]]
+            return tuple(
+                f"{lost_text(state, node)} {state.units[node].digest}" for node in (state.units[unit].chosen or ())
+            )
+        taken = [state.units[node].digest or "" for node in (state.units[unit].chosen or ())]
         return (*taken, *([lost_text(state, node) for node in spec.inputs] if spec.policy == "settled" else []))
     if spec.kind == "map":
-        return tuple(state.digest[item] or "" for item in state.values(unit))
-    lost = [f"{lost_text(state, node)} {state.digest[node]}" for node in spec.inputs]
-    return (*(state.digest[need] or "" for need in spec.needs), *lost, str(state.answers.get(unit, "")))
+        return tuple(state.units[item].digest or "" for item in state.values(unit))
+    lost = [f"{lost_text(state, node)} {state.units[node].digest}" for node in spec.inputs]
+    return (*(state.units[need].digest or "" for need in spec.needs), *lost, str(state.answers.get(unit, "")))
 
 
 def lost_text(state: RunState, node: int) -> str:
     """Return how a settled join shows one input."""
-    status = SKIPPED if state.status[node] >= BLOCKED else state.status[node]
+    status = SKIPPED if state.units[node].status >= BLOCKED else state.units[node].status
     return STATUS_NAMES[status]
 
 
@@ -259,23 +266,29 @@ def check_may_start(state: RunState, unit: int, inside: dict[int, None]) -> None
     node = state.node_of(unit)
     spec, path = state.graph.specs[node], state.path(unit)
     if state.is_item(unit):
-        assert state.status[node] == EXPANDED
+        assert state.units[node].status == EXPANDED
         assert unit in state.items[node]
-        assert all(state.status[before] == SUCCEEDED for before in state.read_by(unit)), f"{path} starts too early"
+        assert all(state.units[before].status == SUCCEEDED for before in state.read_by(unit)), (
+            f"{path} starts too early"
+        )
     if not (spec.kind == "map" and unit == node):
         for need in spec.needs:
-            assert need in inside or (need == spec.source and unit != node) or state.status[need] == SUCCEEDED, (
+            assert need in inside or (need == spec.source and unit != node) or state.units[need].status == SUCCEEDED, (
                 f"{path} starts without {need}"
             )
         for dep in spec.watches if unit == node else ():
-            assert dep in inside or state.status[dep] in (*ENDED, BLOCKED), f"{path} starts before {dep} has ended"
-    assert node not in state.graph.predecessor or state.status[state.graph.predecessor[node]] == DELEGATED
+            assert dep in inside or state.units[dep].status in (*ENDED, BLOCKED), (
+                f"{path} starts before {dep} has ended"
+            )
+    assert node not in state.graph.predecessor or state.units[state.graph.predecessor[node]].status == DELEGATED
     works = spec.kind != "map" or unit != node
-    assert not (state.spec_of(unit).approval and works) or unit in state.approved, f"{path} starts without approval"
+    assert not (state.spec_of(unit).approval and works) or state.units[unit].approved is not None, (
+        f"{path} starts without approval"
+    )
     assert spec.kind != "gate" or node in state.answers
     if spec.inputs:
         wanted = (*ENDED, BLOCKED) if spec.policy == "turn" else (SUCCEEDED,)
-        assert all(state.status[item] in wanted for item in state.chosen[node])
+        assert all(state.units[item].status in wanted for item in (state.units[node].chosen or ()))
     given_up = any(state.notes.get(dep, ("",))[0] == "Skipped" for dep in spec.watches)
     if len(inside) == 1 and spec.when is not None and spec.kind != "map" and not given_up:
         assert state.decide(spec.when)

@@ -37,7 +37,8 @@ from sennit.workflows.plan.scheduling.events import Event, InputsRead, NodeEnded
 from sennit.workflows.plan.scheduling.programs import advance_number, last_told
 from sennit.workflows.plan.scheduling.ready import grant, in_place
 from sennit.workflows.plan.scheduling.slices import left_in_tasks, left_of
-from sennit.workflows.plan.scheduling.state import RUNNING, RunState
+from sennit.workflows.plan.scheduling.state import RunState
+from sennit.workflows.plan.scheduling.unit import RUNNING
 from sennit.workflows.run import outcomes
 from sennit.workflows.run.outcomes import EarlyEnded, End, Ended, Handle, InFlight, Key
 from sennit.workflows.run.shared_activities import AgentActivities
@@ -169,7 +170,7 @@ class Dispatcher:
         """
         keys: list[Key] = []
         for unit in _units_of(decision):
-            keys.append((unit, self._state.generation[unit]))
+            keys.append((unit, self._state.units[unit].generation))
         self._waiting.append((decision, keys))
 
     def start_waiting(self) -> None:
@@ -195,9 +196,8 @@ class Dispatcher:
             self._put_back.append((end, None))
 
     def _still_wanted(self, unit: int, generation: int) -> bool:
-        if self._state.status.get(unit) != RUNNING:
-            return False
-        return self._state.generation[unit] == generation
+        state = self._state
+        return state.has_status(unit, RUNNING) and state.has_generation(unit, generation)
 
     def _start(self, decision: Start) -> None:
         state = self._state
@@ -208,7 +208,7 @@ class Dispatcher:
         ends_before: dict[int, int] = {}
         if state.kind_of(unit) == "program":
             for awaited in state.sessions[unit].waits:
-                ends_before[awaited] = state.ended_at.get(awaited, 0)
+                ends_before[awaited] = state.units[awaited].ended_at or 0
             if not self._tell(InputsRead(unit)):
                 return  # the run is frozen
 
@@ -230,7 +230,7 @@ class Dispatcher:
 
         ident = ActivityId(
             state.path(unit),
-            state.generation[unit],
+            state.units[unit].generation,
             others=len(decision.units) - 1,
             work="question" if decision.asks else "",
             epoch=self.epoch,  # no two ids of one run are under way at once
@@ -246,7 +246,7 @@ class Dispatcher:
             handle = _started(contract, call, ident, options)
 
         units = _units_of(decision)
-        generations = tuple(state.generation[each] for each in units)
+        generations = tuple(state.units[each].generation for each in units)
         flight = InFlight(units, generations, handle, is_followed=is_followed, subagent=subagent)
         flight.is_paid = isinstance(call, LlmNodeCall) or bool(subagent)
         if isinstance(call, GroupCall):
@@ -259,7 +259,7 @@ class Dispatcher:
         """
         moved: list[str] = []
         for call, ended_at in ends_before.items():
-            if ended_at != self._state.ended_at.get(call, 0):
+            if ended_at != (self._state.units[call].ended_at or 0):
                 self._moved.add(call)
             if call in self._moved:
                 moved.append(name_of(self._state, program, call))
@@ -375,10 +375,10 @@ class Dispatcher:
                 limits["limits"] = _of_paid(state.budget.limits)
         if isinstance(call, LlmNodeCall):
             limits["grant"] = grant(state, unit, left)
-            limits["is_measured"] = unit in state.prompts
+            limits["is_measured"] = state.units[unit].prompt_tokens > 0
             if unit in state.graph.answering:
                 limits["replans"] = self.replans
-                limits["objections"] = state.objections.get(unit)
+                limits["objections"] = state.units[unit].objections
         return call.model_copy(update=fields_set(**limits))
 
     def node_call_of(self, unit: int) -> NodeCall:

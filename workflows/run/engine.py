@@ -62,9 +62,10 @@ from sennit.workflows.plan.scheduling.events import (
     Written,
 )
 from sennit.workflows.plan.scheduling.programs import known_as, log_name
-from sennit.workflows.plan.scheduling.state import RUNNING, RunState
+from sennit.workflows.plan.scheduling.state import RunState
 from sennit.workflows.plan.scheduling.step import step, unit_of
 from sennit.workflows.plan.scheduling.termination import is_asleep
+from sennit.workflows.plan.scheduling.unit import RUNNING
 from sennit.workflows.plan.speculation.follower import PastSpeculation, Speculation
 from sennit.workflows.run.dispatcher import Dispatcher
 from sennit.workflows.run.drain import Drain
@@ -314,7 +315,7 @@ class Engine:
                 continue
             # So that short calls that become ready together share an activity.
             event.more = units > 1
-            has_restarted = self.state.generation.get(event.unit) != event.generation
+            has_restarted = not self.state.has_generation(event.unit, event.generation)
             if reply is not None and has_restarted:
                 # Of a call that was cancelled, and whose node runs again.
                 self.usage = self.usage.plus(reply.usage)
@@ -362,7 +363,7 @@ class Engine:
 
     def _check_room(self, count: int) -> None:
         """Raise ApplicationError if the run would get too many nodes by so many more."""
-        if len(self.state.status) + count > MAX_UNITS:
+        if len(self.state.units) + count > MAX_UNITS:
             full = (
                 f"the run would have over {MAX_UNITS:,} nodes and items; give a part of the work "
                 "to another run"
@@ -376,8 +377,8 @@ class Engine:
         state = self.state
         if self.frozen is not None or state.ended:
             return False
-        is_running = state.status.get(event.unit) == RUNNING
-        return is_running and state.generation[event.unit] == event.generation
+        is_running = state.has_status(event.unit, RUNNING)
+        return is_running and state.units[event.unit].generation == event.generation
 
     def begin(self, checked: CheckResult, *, more: bool) -> None:
         """Start on the plan, or ask a person about it first. `more` says that
@@ -445,11 +446,11 @@ class Engine:
                 self._take_early_end(end.number)
                 continue
             event, reply = end
-            is_current = state.generation.get(event.unit) == event.generation
+            is_current = state.has_generation(event.unit, event.generation)
             if reply is not None and is_current:
                 self._note(event.unit, reply)
-        for unit in state.units():
-            if state.status[unit] == RUNNING or state.attempts[unit]:
+        for unit in state.numbers():
+            if state.units[unit].status == RUNNING or state.units[unit].attempts:
                 self.abandoned.append(self.replies.get(unit))
         self.replies = {}
         self.has_grown = False

@@ -30,7 +30,8 @@ from sennit.workflows.messages.contracts import (
 )
 from sennit.workflows.plan.scheduling.events import Event, NodeEnded, Outcome
 from sennit.workflows.plan.scheduling.joins import is_manifest
-from sennit.workflows.plan.scheduling.state import RUNNING, SUCCEEDED, RunState
+from sennit.workflows.plan.scheduling.state import RunState
+from sennit.workflows.plan.scheduling.unit import RUNNING, SUCCEEDED
 from sennit.workflows.run.dispatcher import Dispatcher
 from sennit.workflows.run.outcomes import invalid_result, outcome_of, places_of, plan_of
 from sennit.workflows.run.setup import RunSetup
@@ -103,7 +104,7 @@ class PlanExtender:
         # facts are known at once.
         if unit < 0:
             for node, spec in enumerate(state.graph.specs):
-                if not spec.page and not is_manifest(state.digest[node] or ""):
+                if not spec.page and not is_manifest(state.units[node].digest or ""):
                     asked.append(node)
         while True:
             refs = self._outputs(draft, unit, asked)
@@ -177,8 +178,8 @@ class PlanExtender:
         return refs
 
     def _none_run(self, nodes: list[int]) -> bool:
-        status = self._engine.state.status
-        return all(status[node] != RUNNING for node in nodes)
+        units = self._engine.state.units
+        return all(units[node].status != RUNNING for node in nodes)
 
     async def _extend(self, event: NodeEnded, reply: NodeReply) -> None:
         """Add the nodes that a model asked for. The model's own node ends with its next turn, or
@@ -248,4 +249,4 @@ def _gains_facts(state: RunState, awaited: Sequence[int]) -> bool:
     """Whether the verdict on a draft, which lacks the facts of the `awaited` nodes, gets some if it
     is asked for again: a node has succeeded, or has started meanwhile.
     """
-    return any(state.status[node] in (RUNNING, SUCCEEDED) for node in awaited)
+    return any(state.units[node].status in (RUNNING, SUCCEEDED) for node in awaited)

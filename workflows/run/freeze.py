@@ -76,7 +76,7 @@ class Freeze:
         not learn of it any more.
         """
         for end in ends:
-            if end.unit not in state.status or not may_write(state, end.unit):
+            if end.unit not in state.units or not may_write(state, end.unit):
                 continue
             name = state.full_path(end.unit, end.generation)
             if state.kind_of(end.unit) == "agent" and end.outcome.effects is not None:
@@ -144,6 +144,6 @@ def _described(event: Event, state: RunState) -> str:
     unit = getattr(event, "unit", None)
     if isinstance(event, NodesAppended | ProgramAdvanced) and event.ended is not None:
         unit = event.ended.unit
-    if isinstance(unit, int) and unit in state.status:
+    if isinstance(unit, int) and unit in state.units:
         return f"{kind} of {state.path(unit)}"
     return kind

@@ -374,7 +374,7 @@ def node_view(engine: Engine | None, run: str, request: Any) -> dict[str, Any]:
     view = node.model_dump(mode="json")
     if state.kind_of(unit) == "agent":
         view["subagent"] = state.full_path(unit)
-    view["ref"] = state.digest[unit]
+    view["ref"] = state.units[unit].digest
     view["error"] = error_of(state, unit)
-    view["generation"] = state.generation[unit]
+    view["generation"] = state.units[unit].generation
     return view

@@ -90,7 +90,7 @@ class EarlyCalls:
     def asked(self, call: AskedCall, now: int) -> None:
         """Take that a model has asked for a call, in a reply that still comes."""
         unit = self._state.find(call.node)
-        if unit is not None and self._state.generation[unit] == call.generation:
+        if unit is not None and self._state.units[unit].generation == call.generation:
             self._choices += self._speculator.asked(
                 self._state, unit, call.tool, call.arguments, now
             )
@@ -109,7 +109,7 @@ class EarlyCalls:
             return ()
         numbers = self._speculator.usable(self._state, unit, self._state.now)
         if numbers:
-            self._offered[unit, self._state.generation[unit]] = None
+            self._offered[unit, self._state.units[unit].generation] = None
         return tuple(map(self._name, numbers))
 
     def take_end(self, number: int) -> Usage:
@@ -180,7 +180,7 @@ class EarlyCalls:
         fields |= {"usual": call.millis, "fresh_for": call.fresh_for}
         if call.follower is not None:
             path = self._state.path(call.unit)
-            ref = self._state.digest[call.unit] or ""
+            ref = self._state.units[call.unit].digest or ""
             fields["refs"] = {**node.refs, path: ref}
             fields |= {"patterns": self.speculation.patterns, "place": call.follower.place}
         elif call.arguments:

@@ -24,7 +24,8 @@ from sennit.workflows.messages.result import BlockedOn, RunStatus, WriteLine
 from sennit.workflows.messages.views import SubagentView
 from sennit.workflows.plan.language.limits import Usage
 from sennit.workflows.plan.scheduling.events import WriteStatus
-from sennit.workflows.plan.scheduling.state import RUNNING, RunState
+from sennit.workflows.plan.scheduling.state import RunState
+from sennit.workflows.plan.scheduling.unit import RUNNING
 from sennit.workflows.views.shown_run import ShownRun
 
 FIRST_EVENTS = 3
@@ -120,9 +121,9 @@ class SubagentStatus:
         for name in self._runs:
             path, _, generation = name.partition("~")
             unit = state.find(path)  # a program that ran again may call the node otherwise by now
-            if unit is None or state.status[unit] != RUNNING:
+            if unit is None or state.units[unit].status != RUNNING:
                 continue
-            if state.generation[unit] == int(generation or 1):
+            if state.units[unit].generation == int(generation or 1):
                 names[unit] = name
         return dict(sorted(names.items()))
 

@@ -28,7 +28,8 @@ from sennit.workflows.plan.scheduling.call_names import name_of
 from sennit.workflows.plan.scheduling.joins import lost, makers, manifest
 from sennit.workflows.plan.scheduling.programs import beginning
 from sennit.workflows.plan.scheduling.session import Session
-from sennit.workflows.plan.scheduling.state import SUCCEEDED, RunState
+from sennit.workflows.plan.scheduling.state import RunState
+from sennit.workflows.plan.scheduling.unit import SUCCEEDED
 
 Units = tuple[int, ...]
 PAID = ("tokens", "cost", "calls")
@@ -98,8 +99,8 @@ def outputs_of(state: RunState, nodes: Iterable[int]) -> dict[str, str]:
     """
     refs: dict[str, str] = {}
     for node in nodes:
-        if state.status[node] == SUCCEEDED:
-            refs[state.path(node)] = state.digest[node] or ""
+        if state.units[node].status == SUCCEEDED:
+            refs[state.path(node)] = state.units[node].digest or ""
     return refs
 
 
@@ -117,13 +118,13 @@ def _fields_of_kind(
         fields["room"] = _question_room(state, unit)
     if takes is GateNodeCall:
         fields["asks"] = asks
-    elif takes is ToolNodeCall and unit in state.alone:
+    elif takes is ToolNodeCall and state.units[unit].alone:
         fields["tried"] = 1  # an activity of several units has attempted it
     elif takes is WriteNodeCall:
         fields["resumes"] = unit in state.resumed
-        fields["approved"] = state.approved.get(unit)
+        fields["approved"] = state.units[unit].approved
     elif takes is ProgramNodeCall:
-        fields["approved"] = state.approved.get(unit)
+        fields["approved"] = state.units[unit].approved
         fields |= beginning(state, unit)
     return fields
 
@@ -146,10 +147,10 @@ def _fields_of_inputs(
     """Return the fields of a node with `inputs`: the outputs of the chosen ones beside
     `refs`, and the failures.
     """
-    chosen = state.chosen[unit]
+    chosen = state.units[unit].chosen or ()
     refs = dict(refs)
     for node in chosen:
-        refs[state.path(node)] = state.digest[node] or ""
+        refs[state.path(node)] = state.units[node].digest or ""
     fields: dict[str, Any] = {"refs": refs}
     if spec.policy == "settled":
         is_chosen = set(chosen)
@@ -168,9 +169,9 @@ def _advance_fields(state: RunState, program: int, session: Session) -> dict[str
     failed: list[int] = []
     for call in calls:
         name = name_of(state, program, call)
-        ends[name] = state.ended_at.get(call, 0)
-        if state.status[call] == SUCCEEDED:
-            outputs[name] = state.digest[call] or ""
+        ends[name] = state.units[call].ended_at or 0
+        if state.units[call].status == SUCCEEDED:
+            outputs[name] = state.units[call].digest or ""
         else:
             failed.append(call)
 
@@ -199,7 +200,7 @@ def _repeated(state: RunState, read: Iterable[int]) -> tuple[str, ...]:
     """Return the nodes behind these that are in a later generation than their first."""
     repeated: list[str] = []
     for node in makers(state, list(read)):
-        if state.generation[node] > 1:
+        if state.units[node].generation > 1:
             repeated.append(state.full_path(node))
     return tuple(repeated)
 

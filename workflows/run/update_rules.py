@@ -46,7 +46,9 @@ from sennit.workflows.plan.scheduling.events import (
     StopRequested,
 )
 from sennit.workflows.plan.scheduling.retry import failed_in, is_passed, repeated
-from sennit.workflows.plan.scheduling.state import (
+from sennit.workflows.plan.scheduling.state import RunState
+from sennit.workflows.plan.scheduling.termination import blocking_failures
+from sennit.workflows.plan.scheduling.unit import (
     CANCELLED,
     FAILED,
     IN_DOUBT,
@@ -54,9 +56,7 @@ from sennit.workflows.plan.scheduling.state import (
     STATUS_NAMES,
     SUCCEEDED,
     WAITING,
-    RunState,
 )
-from sennit.workflows.plan.scheduling.termination import blocking_failures
 from sennit.workflows.views.writes import names_of
 
 _UNANSWERABLE = {
@@ -108,7 +108,7 @@ def judge(state: RunState, update: Update) -> Verdict:
     unit = state.find(update.node)
     if unit is not None and isinstance(update, RetryNode | SkipNode):
         unit = failed_in(state, unit)
-    is_in_doubt = unit is not None and state.status[unit] == IN_DOUBT
+    is_in_doubt = unit is not None and state.units[unit].status == IN_DOUBT
     misfit = _misfit(state.graph.specs[node], update, is_in_doubt=is_in_doubt)
     if misfit:
         return Verdict(rejection=misfit, is_final=True)
@@ -238,7 +238,7 @@ def _misfit(spec: NodeSpec, update: NodeUpdate, *, is_in_doubt: bool) -> str | N
 
 def _too_early(state: RunState, unit: int, update: NodeUpdate) -> str | None:
     """Return why an update does not fit a unit now, or None."""
-    status = state.status[unit]
+    status = state.units[unit].status
     is_gate = state.spec_of(unit).kind == "gate"
     is_repair = isinstance(update, RetryNode | SkipNode | EditProgram)
     if isinstance(update, Answer) and not is_gate:
@@ -319,7 +319,7 @@ def _wrong_arguments(state: RunState, unit: int, changed: Mapping[str, JsonValue
 
 
 def _retry(state: RunState, unit: int, update: RetryNode) -> str | None:
-    status = state.status[unit]
+    status = state.units[unit].status
     if status not in _RETRIABLE:
         return (
             f"`{update.node}` is {STATUS_NAMES[status]}; only a node that has ended can be run "
@@ -339,7 +339,7 @@ def _repeats(state: RunState, update: RetryNode | Answer, writes: list[int]) -> 
 
 def _answer_of_call(state: RunState, unit: int, update: Answer) -> str | None:
     """Return why a person may not give the result of a call now, or None."""
-    status = state.status[unit]
+    status = state.units[unit].status
     if status == WAITING:
         return f"`{update.node}` is no gate; approve or reject decide on what else waits"
     if status not in (FAILED, IN_DOUBT):

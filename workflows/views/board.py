@@ -40,7 +40,8 @@ from sennit.workflows.plan.figures.lines import figures_lines
 from sennit.workflows.plan.language.limits import duration_text
 from sennit.workflows.plan.language.text import clean, text_bytes
 from sennit.workflows.plan.scheduling.slices import ledger_of
-from sennit.workflows.plan.scheduling.state import BLOCKED, ENDED, EXPANDED, RunState
+from sennit.workflows.plan.scheduling.state import RunState
+from sennit.workflows.plan.scheduling.unit import BLOCKED, ENDED, EXPANDED
 from sennit.workflows.views.call_sites import groups_of, short_name
 from sennit.workflows.views.nodes import (
     drain_waits_for,
@@ -271,7 +272,7 @@ def _status(run: ShownRun, unit: int) -> str:
     """Return the status of a unit as people see it. While the run goes on, a unit behind a
     failed one is blocked.
     """
-    is_blocked = run.state.status[unit] == BLOCKED
+    is_blocked = run.state.units[unit].status == BLOCKED
     if is_blocked and not run.state.ended:
         return "blocked"
     return run.status(unit)
@@ -530,10 +531,10 @@ def _marks(
         if items:
             ended = 0
             for item in items:
-                if state.status[item] in ENDED:
+                if state.units[item].status in ENDED:
                     ended += 1
             share = ended / len(items)
-            if state.status[node] == EXPANDED:
+            if state.units[node].status == EXPANDED:
                 note = f"{ended}/{len(items)}"
         marks.append(Mark(status, note, share, title))
     return marks
@@ -561,8 +562,8 @@ def _time(state: RunState, unit: int) -> str:
     millis = millis_of(state, unit)
     if millis is not None:
         parts.append(duration_text(millis))
-        if state.attempts[unit] > 1:
-            parts.append(f"{state.attempts[unit]} tries")
+        if state.units[unit].attempts > 1:
+            parts.append(f"{state.units[unit].attempts} tries")
     if is_answered(state, unit):
         parts.append("answered")
     if unit in state.taken_over:
@@ -658,7 +659,7 @@ def _budget_of(state: RunState, unit: int) -> list[str]:
 
 def _items_of(run: ShownRun, node: int) -> str:
     """Return how many items of an open map have which status, "" for any other node."""
-    if run.state.status[node] != EXPANDED:
+    if run.state.units[node].status != EXPANDED:
         return ""
     items = run.state.values(node)
     numbers: Counter[str] = Counter()

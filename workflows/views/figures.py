@@ -17,7 +17,8 @@ from sennit.workflows.plan.figures.record import Part, PartKind, Record
 from sennit.workflows.plan.figures.speculated import Speculated
 from sennit.workflows.plan.language.limits import NO_USAGE, Usage
 from sennit.workflows.plan.scheduling.programs import is_replaced
-from sennit.workflows.plan.scheduling.state import ENDED, FAILED, RUNNING, RunState
+from sennit.workflows.plan.scheduling.state import RunState
+from sennit.workflows.plan.scheduling.unit import ENDED, FAILED, RUNNING
 from sennit.workflows.views.call_sites import path_and_line
 
 _INHERITED = ("CallFailed", "JoinFailed", "MapFailed")
@@ -34,7 +35,7 @@ def record_of(
     A unit that a person has started over counts with its last run. What another run has made, and
     what a person has answered, was not called here, and takes no time.
     """
-    units = state.units()
+    units = state.numbers()
     places = {unit: place for place, unit in enumerate(units)}
     advances = _advance_places(state, len(units) + 2 * len(state.items))
     parts = _unit_parts(state, units, places, advances)
@@ -133,7 +134,7 @@ def _part(state: RunState, unit: int, after: tuple[int, ...]) -> Part:
     began, ended = span_of(state, unit)
     retries = 0
     if state.is_call(unit):
-        retries = max(0, state.attempts[unit] - 1)
+        retries = max(0, state.units[unit].attempts - 1)
     return Part(
         name=state.path(unit),
         kind=_kind_of(state, unit),
@@ -152,7 +153,7 @@ def _kind_of(state: RunState, unit: int) -> PartKind:
     """Return whether a unit counts as a call. One that has not begun, and one that nobody has
     called here, does not.
     """
-    has_begun = state.attempts[unit] or state.status[unit] == RUNNING
+    has_begun = state.units[unit].attempts or state.units[unit].status == RUNNING
     if not has_begun or unit in state.taken_over or unit in state.answers:
         return "container"
     if state.is_call(unit):
@@ -166,14 +167,14 @@ def span_of(state: RunState, unit: int) -> tuple[int, int]:
     """Return when a unit was under way: by its worker where that has said it, else from its start
     until the run has heard of its end. A call that was tried again counts from its first start.
     """
-    if state.status[unit] == RUNNING:
-        began = state.started[unit]
+    if state.units[unit].status == RUNNING:
+        began = state.units[unit].started
         return began, max(state.now, began)
-    known = state.spans.get(unit)
+    known = state.units[unit].span
     if known is not None:
         return known
-    began = state.started[unit]
-    return began, began + state.millis[unit]
+    began = state.units[unit].started
+    return began, began + state.units[unit].millis
 
 
 def own_error(state: RunState, unit: int) -> str:
@@ -181,12 +182,12 @@ def own_error(state: RunState, unit: int) -> str:
     fallback has taken the place of, has failed all the same.
     """
     note = state.notes.get(unit)
-    if note is None or state.status[unit] not in ENDED or unit in state.inherited_failure:
+    if note is None or state.units[unit].status not in ENDED or state.units[unit].inherited_failure:
         return ""
     kind = note[0]
     if kind in (*NO_FAILURES, *_INHERITED):
         return ""
-    was_stopped = kind == "Cancelled" and state.status[unit] != FAILED
+    was_stopped = kind == "Cancelled" and state.units[unit].status != FAILED
     if was_stopped or is_replaced(state, state.node_of(unit)):
         return ""
     return kind
@@ -222,7 +223,7 @@ def _after(state: RunState, unit: int) -> list[int]:
     predecessors = _ends_of(graph, graph.deps[node])
     # A join waits for those inputs that it has taken, as far as it has. These are
     # nodes, or items of a map.
-    chosen = state.chosen.get(node)
+    chosen = state.units[node].chosen
     if not spec.of_items:
         predecessors += _ends_of(graph, chosen or tuple(spec.inputs))
     elif chosen:
@@ -243,7 +244,7 @@ def _maps_before(state: RunState, unit: int) -> list[int]:
     if state.is_item(unit):
         return []
     spec = state.graph.specs[unit]
-    if not spec.of_items or state.chosen.get(unit):
+    if not spec.of_items or state.units[unit].chosen:
         return []
     return [source for source in spec.inputs if state.values(source)]
 

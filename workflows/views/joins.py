@@ -8,7 +8,8 @@ from sennit.workflows.messages.contracts import NodeReply
 from sennit.workflows.plan.language.nodes import GOES_ON
 from sennit.workflows.plan.language.text import cut
 from sennit.workflows.plan.scheduling.joins import is_manifest, lost, parts_of
-from sennit.workflows.plan.scheduling.state import SUCCEEDED, RunState
+from sennit.workflows.plan.scheduling.state import RunState
+from sennit.workflows.plan.scheduling.unit import SUCCEEDED
 
 
 def joined(state: RunState, replies: MutableMapping[int, NodeReply]) -> dict[int, NodeReply]:
@@ -16,22 +17,24 @@ def joined(state: RunState, replies: MutableMapping[int, NodeReply]) -> dict[int
     preview from those of the units that have made it.
     """
     found: dict[int, NodeReply] = {}
-    for unit in sorted(state.status.touched):
-        if state.status[unit] != SUCCEEDED or not _is_gathered(state, unit):
+    for unit in sorted(state.touched):
+        if state.units[unit].status != SUCCEEDED or not _is_gathered(state, unit):
             continue
-        ref = state.digest[unit]
+        ref = state.units[unit].digest
         is_known = unit in replies and replies[unit].ref == ref
         if not is_known:
             preview = _preview(state, unit, ChainMap(found, replies))
-            found[unit] = NodeReply(ref=ref, size=state.size[unit], preview=preview, attempt=0)
+            found[unit] = NodeReply(
+                ref=ref, size=state.units[unit].size, preview=preview, attempt=0
+            )
     return found
 
 
 def _is_gathered(state: RunState, unit: int) -> bool:
     """Whether the value of a unit is a join's, or that of a map which no activity has stored."""
     if state.kind_of(unit) == "map":
-        return is_manifest(state.digest[unit] or "")
-    return unit in state.chosen and state.kind_of(unit) == "join"
+        return is_manifest(state.units[unit].digest or "")
+    return state.units[unit].chosen is not None and state.kind_of(unit) == "join"
 
 
 def _preview(state: RunState, join: int, replies: MutableMapping[int, NodeReply]) -> str:
@@ -44,12 +47,12 @@ def _preview(state: RunState, join: int, replies: MutableMapping[int, NodeReply]
     room = MAX_PREVIEW_CHARACTERS
     for node in nodes:
         text = ""
-        if node in replies and state.status[node] == SUCCEEDED:
+        if node in replies and state.units[node].status == SUCCEEDED:
             text = replies[node].preview
         if is_settled:
             # Such a join says of each input how it has ended.
             status = lost(state, [node])[node][0]
-            if spec.policy == "turn" and node not in state.chosen[join]:
+            if spec.policy == "turn" and node not in (state.units[join].chosen or ()):
                 status = GOES_ON
             head = f"{state.path(node)} {status}"
             if text:

@@ -16,7 +16,8 @@ from sennit.workflows.plan.compile.graph import Graph
 from sennit.workflows.plan.scheduling.admission import asks
 from sennit.workflows.plan.scheduling.completion import REJECTED
 from sennit.workflows.plan.scheduling.events import Question
-from sennit.workflows.plan.scheduling.state import PENDING, RUNNING, STATUS_NAMES, RunState
+from sennit.workflows.plan.scheduling.state import RunState
+from sennit.workflows.plan.scheduling.unit import PENDING, RUNNING, STATUS_NAMES
 from sennit.workflows.views.nodes import error_at_place
 
 PAGE_EVENTS, PAGE_BYTES = 500, 400_000
@@ -134,7 +135,7 @@ class Journal:
         """Go on with nodes whose events the run before this one of the chain has noted."""
         self._graph = state.graph
         self._nodes = len(state.graph.specs)
-        self._noted = {unit: _standing(state, unit) for unit in state.status}
+        self._noted = {unit: _standing(state, unit) for unit in state.units}
 
     def reset(self) -> None:
         """Note that the run was reset. The note has a number that no event can have which the reset
@@ -155,7 +156,7 @@ class Journal:
         """
         self._note_plan(state.graph)
         moment = self._clock()
-        for unit in sorted(state.status.touched):
+        for unit in sorted(state.touched):
             standing = _standing(state, unit)
             has_changed = self._noted.get(unit) != standing
             self._noted[unit] = standing
@@ -192,7 +193,7 @@ class Journal:
             text = _preview(state, unit, replies)
         else:
             text = error_at_place(state, unit)
-        generation = state.generation[unit]
+        generation = state.units[unit].generation
         if generation == 1:  # as usual, so that the event does not say it
             generation = 0
         self.note(kind, moment, node=state.path(unit), text=text, generation=generation)
@@ -228,7 +229,9 @@ class Journal:
         """Note that a rule of the operator has decided about a write, if it has: in
         the place of a person.
         """
-        approval = state.approved.get(unit)
+        if unit not in state.units:  # it has been dropped meanwhile
+            return
+        approval = state.units[unit].approved
         update = ""
         is_by_rule = approval is not None and approval.rule == question.rule
         is_rejected = state.notes.get(unit, ("",))[0] == REJECTED
@@ -284,19 +287,19 @@ def _preview(state: RunState, unit: int, replies: Sequence[NodeReply | None]) ->
     generation, or of one from before its fallback; "" if none of them is.
     """
     for reply in replies:
-        if reply is not None and reply.ref == state.digest[unit]:
+        if reply is not None and reply.ref == state.units[unit].digest:
             return reply.preview
     return ""
 
 
 def _standing(state: RunState, unit: int) -> tuple[str, int]:
     """Return the status and the generation of a unit: an event tells of each change."""
-    return _status_of(state, unit), state.generation[unit]
+    return _status_of(state, unit), state.units[unit].generation
 
 
 def _status_of(state: RunState, unit: int) -> str:
     """Return the status as it is told: a map whose items have ended still runs."""
-    status = state.status[unit]
+    status = state.units[unit].status
     if status == PENDING and unit in state.items:
         return "running"
     return STATUS_NAMES[status]
@@ -306,6 +309,6 @@ def _starts_again(state: RunState, unit: int) -> bool:
     """Whether a unit runs that was made pending in the same step, for another reason than
     to put a map together.
     """
-    if state.status[unit] != RUNNING or unit in state.items:
+    if state.units[unit].status != RUNNING or unit in state.items:
         return False
-    return state.status.touched[unit]
+    return state.touched[unit]

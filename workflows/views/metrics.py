@@ -7,7 +7,8 @@ from temporalio import workflow
 from sennit.workflows.messages.result import RunStatus
 from sennit.workflows.plan.figures.figures import Figures
 from sennit.workflows.plan.figures.speculated import Speculated
-from sennit.workflows.plan.scheduling.state import STATUS_NAMES, RunState
+from sennit.workflows.plan.scheduling.state import RunState
+from sennit.workflows.plan.scheduling.unit import STATUS_NAMES
 from sennit.workflows.views.shown_run import ShownRun
 
 
@@ -38,7 +39,7 @@ class RunMetrics:
         state = shown.state
         ends: Counter[tuple[str, str]] = Counter()
         for unit in shown.units:
-            last = STATUS_NAMES[state.status[unit]]
+            last = STATUS_NAMES[state.units[unit].status]
             ends[_kind_of(state, unit), last] += 1
         for (kind, last), count in ends.items():
             nodes.add(count, {"kind": kind, "status": last})

@@ -18,7 +18,8 @@ from sennit.workflows.plan.language.text import cut
 from sennit.workflows.plan.scheduling.completion import UNKNOWN_OUTCOME
 from sennit.workflows.plan.scheduling.programs import is_replaced
 from sennit.workflows.plan.scheduling.slices import ledger_of
-from sennit.workflows.plan.scheduling.state import RUNNING, STATUS_NAMES, SUCCEEDED, RunState
+from sennit.workflows.plan.scheduling.state import RunState
+from sennit.workflows.plan.scheduling.unit import RUNNING, STATUS_NAMES, SUCCEEDED
 from sennit.workflows.views.call_sites import in_order, path_and_line, task_around, tasks_by_path
 from sennit.workflows.views.writes import effect_text
 
@@ -28,7 +29,7 @@ def status_of(state: RunState, unit: int, caught: Container[int] = ()) -> str:
     replaced by another has not failed, whatever it came to, and a failure that a script
     has `caught` is handled.
     """
-    status = STATUS_NAMES[state.status[unit]]
+    status = STATUS_NAMES[state.units[unit].status]
     if status != "failed":
         return status
     if is_replaced(state, state.node_of(unit)):
@@ -41,7 +42,7 @@ def status_of(state: RunState, unit: int, caught: Container[int] = ()) -> str:
 def error_of(state: RunState, unit: int) -> str | None:
     """Return why a unit did not succeed, or did so only by its fallback; or None."""
     note = state.notes.get(unit)
-    status = STATUS_NAMES[state.status[unit]]
+    status = STATUS_NAMES[state.units[unit].status]
     if note is None or status not in ("succeeded", "failed", "skipped", "cancelled"):
         return None
     # What was done about it stands behind the error, and is never cut.
@@ -118,10 +119,10 @@ def fields_of(
         "status": status_of(state, unit, caught),
         "duration_ms": millis_of(state, unit),
     }
-    if state.attempts[unit] != 1:
-        fields["attempts"] = state.attempts[unit]
+    if state.units[unit].attempts != 1:
+        fields["attempts"] = state.units[unit].attempts
     unusual = {
-        "started": state.started[unit] / 1000,
+        "started": state.units[unit].started / 1000,
         "tokens": usage.tokens,
         "cost_usd": dollars(usage.cost),
         "budget": ledger_of(state, unit),
@@ -139,9 +140,9 @@ def millis_of(state: RunState, unit: int) -> int | None:
     """Return how long a unit took: a map from the start of its first item. None if
     nothing has been called.
     """
-    is_gathered = state.kind_of(unit) == "map" and state.status[unit] == SUCCEEDED
-    if state.attempts[unit] or is_gathered:
-        return state.millis[unit]
+    is_gathered = state.kind_of(unit) == "map" and state.units[unit].status == SUCCEEDED
+    if state.units[unit].attempts or is_gathered:
+        return state.units[unit].millis
     return None
 
 
@@ -151,7 +152,7 @@ def is_answered(state: RunState, unit: int) -> bool:
 
 
 def _approved(state: RunState, unit: int) -> ApprovedWrite | None:
-    approval = state.approved.get(unit)
+    approval = state.units[unit].approved
     if approval is None:
         return None
     fields = {
@@ -181,7 +182,7 @@ def view_of(
     """
     # An item of a chain needs the call before it in its chain; any other unit needs its inputs.
     spec = state.spec_of(unit)
-    ref = state.digest[unit] or ""
+    ref = state.units[unit].digest or ""
     needs = list(spec.inputs)
     if state.is_item(unit) and state.before(unit) >= 0:
         needs = [state.before(unit)]
@@ -189,7 +190,7 @@ def view_of(
 
     # A turn of a model that calls tools is no output: while a unit runs, nothing
     # is shown of its replies.
-    is_running = STATUS_NAMES[state.status[unit]] == "running"
+    is_running = STATUS_NAMES[state.units[unit].status] == "running"
     preview = agent
     if unit in state.questions:
         preview = state.questions[unit].text

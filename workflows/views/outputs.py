@@ -7,7 +7,8 @@ from sennit.workflows.limits import MAX_OUTPUTS
 from sennit.workflows.messages.contracts import NodeError
 from sennit.workflows.messages.outputs import NO_OUTPUT, NO_SUCH_NODE, NOT_ENDED, PLAN, OutputPlace
 from sennit.workflows.plan.language.text import format_name, nearest_or_known
-from sennit.workflows.plan.scheduling.state import BLOCKED, FAILED, SKIPPED, STATUS_NAMES, RunState
+from sennit.workflows.plan.scheduling.state import RunState
+from sennit.workflows.plan.scheduling.unit import BLOCKED, FAILED, SKIPPED, STATUS_NAMES
 from sennit.workflows.views.nodes import error_of, visible_units
 
 NO_PLAN = OutputPlace(error=NodeError(type=NOT_ENDED, message="the run has no plan yet"))
@@ -53,8 +54,8 @@ def output_places(
 
 
 def _place(state: RunState, unit: int, name: str) -> OutputPlace:
-    ref = state.digest[unit]
-    status = state.status[unit]
+    ref = state.units[unit].digest
+    status = state.units[unit].status
     word = "blocked"
     if status != BLOCKED:
         word = STATUS_NAMES[status]

@@ -26,16 +26,9 @@ from sennit.workflows.plan.scheduling.events import Question
 from sennit.workflows.plan.scheduling.programs import PROGRAM_FAILED
 from sennit.workflows.plan.scheduling.ready import unpaid
 from sennit.workflows.plan.scheduling.retry import repeated, takes_answer
-from sennit.workflows.plan.scheduling.state import (
-    DELEGATED,
-    EXPANDED,
-    FAILED,
-    IN_DOUBT,
-    NEXT_TRY,
-    WAITING,
-    RunState,
-)
+from sennit.workflows.plan.scheduling.state import NEXT_TRY, RunState
 from sennit.workflows.plan.scheduling.termination import blocking_failures, outages
+from sennit.workflows.plan.scheduling.unit import DELEGATED, EXPANDED, FAILED, IN_DOUBT, WAITING
 from sennit.workflows.views.example import example_value, full_example
 from sennit.workflows.views.nodes import error_at_place
 from sennit.workflows.views.quote import Shortage, shortage, spent
@@ -187,11 +180,11 @@ def _groups(state: RunState) -> list[int]:
     """
     found = []
     for node in range(len(state.graph.specs)):
-        if state.status[node] not in (EXPANDED, DELEGATED):
+        if state.units[node].status not in (EXPANDED, DELEGATED):
             continue
         # The first turn of a tool loop stands for all of its turns.
         host = state.graph.predecessor.get(node)
-        is_further_turn = host is not None and state.status[host] == DELEGATED
+        is_further_turn = host is not None and state.units[host].status == DELEGATED
         if not is_further_turn and len(waiting_in(state, node)) > 1:
             found.append(node)
     return found[:MAX_BLOCKED]
@@ -236,7 +229,7 @@ def _failed(state: RunState, unit: int, run: str) -> BlockedOn:
     again = unit
     items: list[int] = []
     for item in state.items.get(unit, ()):
-        if state.status[item] == FAILED:
+        if state.units[item].status == FAILED:
             items.append(item)
     if items:
         again = items[0]

@@ -13,13 +13,13 @@ from sennit.workflows.messages.message import message_bytes
 from sennit.workflows.messages.result import NodeLine, RunReport, RunStatus
 from sennit.workflows.plan.language.limits import NO_USAGE
 from sennit.workflows.plan.language.text import cut, text_bytes
-from sennit.workflows.plan.scheduling.state import (
+from sennit.workflows.plan.scheduling.state import RunState
+from sennit.workflows.plan.scheduling.unit import (
     CANCELLED,
     FAILED,
     SKIPPED,
     STATUS_NAMES,
     SUCCEEDED,
-    RunState,
 )
 from sennit.workflows.views.nodes import fields_of, shown_summary
 from sennit.workflows.views.quote import shortage, spent
@@ -89,9 +89,9 @@ def _why_without_value(state: RunState, node: int) -> str:
     """
     names: list[str] = []
     seen: dict[int, None] = {}
-    while state.status[node] in (SKIPPED, CANCELLED, FAILED) and node not in seen:
+    while state.units[node].status in (SKIPPED, CANCELLED, FAILED) and node not in seen:
         seen[node] = None
-        ended = STATUS_NAMES[state.status[node]]
+        ended = STATUS_NAMES[state.units[node].status]
         if ended != "failed":
             ended = f"was {ended}"
         names.append(f"`{state.path(node)}` {ended}")
@@ -105,7 +105,7 @@ def _why_without_value(state: RunState, node: int) -> str:
 def _dependency_without_value(state: RunState, node: int) -> int:
     """Return the first dependency that did not succeed, or the node itself where all did."""
     for dependency in state.graph.deps[node]:
-        if state.status[dependency] != SUCCEEDED:
+        if state.units[dependency].status != SUCCEEDED:
             return dependency
     return node
 

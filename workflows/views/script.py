@@ -12,8 +12,9 @@ from sennit.workflows.plan.language.limits import NO_USAGE, Usage
 from sennit.workflows.plan.language.text import format_name, format_names, one_line
 from sennit.workflows.plan.programs.files import in_call_site, line_in_file, modules_in, shown_text
 from sennit.workflows.plan.scheduling.programs import PROGRAM_FAILED, is_left_behind
-from sennit.workflows.plan.scheduling.state import FAILED, RunState
+from sennit.workflows.plan.scheduling.state import RunState
 from sennit.workflows.plan.scheduling.termination import handled
+from sennit.workflows.plan.scheduling.unit import FAILED
 from sennit.workflows.views.call_sites import path_and_line
 from sennit.workflows.views.nodes import status_of
 
@@ -71,7 +72,7 @@ def _lines(state: RunState, replies: Mapping[int, NodeReply], program: int) -> d
             sums.tasks[status] += 1
         elif spec.kind != "join" and path_and_line(spec)[0]:
             sums.calls[status] += 1
-            sums.millis += state.millis[node]
+            sums.millis += state.units[node].millis
             if node in state.taken_over:
                 sums.taken_over += 1
     return lines
@@ -82,7 +83,7 @@ def _script_errors(state: RunState, program: int, script: str) -> Iterator[tuple
     line and the text of that, which may be cut.
     """
     kind, error = state.notes.get(program, ("", ""))
-    if state.status[program] != FAILED or kind != PROGRAM_FAILED:
+    if state.units[program].status != FAILED or kind != PROGRAM_FAILED:
         return
     for number, row in enumerate(script.splitlines(), 1):
         place = line_in_file(script, number)

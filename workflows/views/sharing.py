@@ -58,7 +58,7 @@ def _why_alone(state: RunState, node: int, spec: NodeSpec, is_of_program: bool) 
         rule = why_not_in_place(spec, TOOLS)
     if rule:
         return rule
-    if node in state.alone:
+    if state.units[node].alone:
         return "it has failed beside others"
     if reads_long_manifests(state, node):
         return "it reads joins or maps of many values"

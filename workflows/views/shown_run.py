@@ -10,8 +10,9 @@ from sennit.workflows.messages.result import BlockedOn, WriteLine
 from sennit.workflows.messages.views import SubagentView, ended_of
 from sennit.workflows.plan.language.limits import Usage
 from sennit.workflows.plan.scheduling.events import Written
-from sennit.workflows.plan.scheduling.state import STATUS_NAMES, RunState
+from sennit.workflows.plan.scheduling.state import RunState
 from sennit.workflows.plan.scheduling.termination import handled
+from sennit.workflows.plan.scheduling.unit import STATUS_NAMES
 from sennit.workflows.views.nodes import (
     is_counted_by_calls,
     status_of,

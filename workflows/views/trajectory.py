@@ -6,7 +6,8 @@ from types import MappingProxyType
 from sennit.workflows.messages.trajectory import CallEnded
 from sennit.workflows.plan.language.limits import NO_USAGE
 from sennit.workflows.plan.learning.limits import MAX_NOTED_CALLS
-from sennit.workflows.plan.scheduling.state import ENDED, RunState
+from sennit.workflows.plan.scheduling.state import RunState
+from sennit.workflows.plan.scheduling.unit import ENDED
 from sennit.workflows.views.figures import own_error, span_of
 
 
@@ -19,7 +20,7 @@ def calls_of(
     that have taken them over.
     """
     calls = []
-    for unit in state.units():
+    for unit in state.numbers():
         if _is_noted(state, unit):
             call = _call(state, unit, took)
             calls.append(call)
@@ -32,14 +33,14 @@ def calls_of(
 
 def _is_noted(state: RunState, unit: int) -> bool:
     """Whether a unit is a call that the run has made itself, and that has ended by itself."""
-    if not state.is_call(unit) or state.status[unit] not in ENDED:
+    if not state.is_call(unit) or state.units[unit].status not in ENDED:
         return False
 
     # A unit may also end without a call: taken over from another run or an earlier script,
     # or answered by a person.
     if unit in state.taken_over or unit in state.answers:
         return False
-    return state.attempts[unit] > 0
+    return state.units[unit].attempts > 0
 
 
 def _call(state: RunState, unit: int, took: Mapping[int, int]) -> CallEnded:
@@ -59,9 +60,9 @@ def _call(state: RunState, unit: int, took: Mapping[int, int]) -> CallEnded:
         plan=spec.page,
         began=began,
         millis=millis,
-        attempts=state.attempts[unit],
+        attempts=state.units[unit].attempts,
         tokens=used.tokens,
         error=own_error(state, unit),
-        ref=state.digest[unit] or "",
+        ref=state.units[unit].digest or "",
         is_made=bool(spec.page) or has_maker,
     )

@@ -6,8 +6,9 @@ from sennit.workflows.limits import MAX_NAMED_WRITES, MAX_WRITES
 from sennit.workflows.messages.result import WriteLine
 from sennit.workflows.plan.language.text import format_names
 from sennit.workflows.plan.scheduling.events import Effect, WriteStatus, Written
-from sennit.workflows.plan.scheduling.state import SUCCEEDED, RunState
+from sennit.workflows.plan.scheduling.state import RunState
 from sennit.workflows.plan.scheduling.step import unit_of
+from sennit.workflows.plan.scheduling.unit import SUCCEEDED
 
 ORDER: tuple[WriteStatus, ...] = ("unknown", "in flight", "made", "not made")
 _SAYS: dict[WriteStatus, str] = {
@@ -51,7 +52,7 @@ def effect_text(state: RunState, unit: int) -> str:
     """Return what became of a unit's writes as it ran last, as a part of a sentence; "" if
     there is nothing to say.
     """
-    generation = state.generation[unit]
+    generation = state.units[unit].generation
     effects: list[Effect] = []
     for effect in state.effects.get(unit, ()):
         if effect.generation == generation:

@@ -27,7 +27,7 @@ def added(state: RunState, *specs: NodeSpec, program: int = 0, **told: Any) -> l
 def advanced(state: RunState, *specs: NodeSpec, program: int = 0, **told: Any) -> ProgramAdvanced:
     """What `added` has the scheduler take."""
     *calls, following = specs
-    ended = NodeEnded(program, state.generation[program], Outcome("s", delegated=True))
+    ended = NodeEnded(program, state.units[program].generation, Outcome("s", delegated=True))
     session = state.sessions[program]
     told.setdefault("past", tuple(call for call in session.waits if call not in following.inputs))
     waits = tuple(call for call in following.inputs if call not in session.waits)

@@ -30,7 +30,10 @@ from sennit.workflows.plan.scheduling.events import (
 )
 from sennit.workflows.plan.scheduling.joins import is_manifest
 from sennit.workflows.plan.scheduling.snapshot import dump, load
-from sennit.workflows.plan.scheduling.state import (
+from sennit.workflows.plan.scheduling.state import RunState
+from sennit.workflows.plan.scheduling.step import step
+from sennit.workflows.plan.scheduling.termination import blocking_failures
+from sennit.workflows.plan.scheduling.unit import (
     BLOCKED,
     DELEGATED,
     EXPANDED,
@@ -38,13 +41,10 @@ from sennit.workflows.plan.scheduling.state import (
     STATUS_NAMES,
     SUCCEEDED,
     WAITING,
-    RunState,
 )
-from sennit.workflows.plan.scheduling.step import step
-from sennit.workflows.plan.scheduling.termination import blocking_failures
 
 Fields = dict[str, Any]
-STATUSES = {BLOCKED: "blocked", DELEGATED: "delegated", EXPANDED: "opened", IN_DOUBT: "in doubt"}
+STATUSES: dict[int, str] = {BLOCKED: "blocked", DELEGATED: "delegated", EXPANDED: "opened", IN_DOUBT: "in doubt"}
 
 
 def node(name: str, *needs: str, kind: str = "tool", **fields: Any) -> Fields:
@@ -112,7 +112,9 @@ class Play:
         out = []
         for name in names:
             unit = self.unit(name)
-            out += self.act(NodeEnded(unit, self.state.generation[unit], Outcome(digest or f"of {name}", 1, facts)))
+            out += self.act(
+                NodeEnded(unit, self.state.units[unit].generation, Outcome(digest or f"of {name}", 1, facts))
+            )
         return out
 
     def fail(self, name: str, kind: str = "Boom") -> list[str]:
@@ -134,13 +136,13 @@ class Play:
         page = ExecutionPlan([_spec(fields, self.index) for fields in nodes], [self.index[answer]] if answer else [])
         unit = self.unit(of) if of else -1
         said = outcome or Outcome("said", delegated=True)
-        ended = NodeEnded(unit, self.state.generation[unit], said) if of else None
+        ended = NodeEnded(unit, self.state.units[unit].generation, said) if of else None
         return self.act(NodesAppended(page, ended, {self.unit(name): each for name, each in facts.items()}, more=more))
 
     def end(self, name: str, outcome: Outcome) -> list[str]:
         """A unit ends with this outcome."""
         unit = self.unit(name)
-        return self.act(NodeEnded(unit, self.state.generation[unit], outcome))
+        return self.act(NodeEnded(unit, self.state.units[unit].generation, outcome))
 
     def past_deadline(self, name: str, generation: int) -> list[str]:
         """A result of an old generation arrives."""
@@ -188,15 +190,18 @@ class Play:
         return words
 
     def _closed(self) -> list[str]:
-        status = self.state.status
-        ended = [unit for unit in status.touched if status[unit] == SUCCEEDED and not self.state.attempts[unit]]
-        return [f"close {self.state.full_path(unit)}" for unit in ended if self._is_gathered(unit)]
+        closed = []
+        for unit in self.state.touched:
+            record = self.state.units[unit]
+            if record.status == SUCCEEDED and not record.attempts and self._is_gathered(unit):
+                closed.append(f"close {self.state.full_path(unit)}")
+        return closed
 
     def _is_gathered(self, unit: int) -> bool:
         """Whether the scheduler itself has given a unit its value: a join, or a map."""
         if self.state.kind_of(unit) == "map":
-            return is_manifest(self.state.digest[unit] or "")
-        return self.state.kind_of(unit) == "join" and unit in self.state.chosen
+            return is_manifest(self.state.units[unit].digest or "")
+        return self.state.kind_of(unit) == "join" and self.state.units[unit].chosen is not None
 
     def _step(self, event: Event) -> list[Decision]:
         """Take an event. What a node asks is put together at once, as is what it asks again."""
@@ -204,9 +209,11 @@ class Play:
         for decision in step(self.state, event):
             unit = decision.units[0] if isinstance(decision, Start) else -1
             question = self.asked(self.state.path(unit)) if unit >= 0 else Question("")
-            approved = self.state.approved.get(unit)
+            approved = self.state.units[unit].approved if unit >= 0 else None
             if isinstance(decision, Start) and (decision.asks or (approved and not approved.covers(question))):
-                out += self._step(NodeEnded(unit, self.state.generation[unit], Outcome(attempts=0, question=question)))
+                out += self._step(
+                    NodeEnded(unit, self.state.units[unit].generation, Outcome(attempts=0, question=question))
+                )
             else:
                 out.append(decision)
         return out
@@ -221,7 +228,7 @@ class Play:
     def asked(self, name: str) -> Question:
         """Return what a unit asks; the digest is that of what it reads."""
         unit = self.unit(name)
-        read = [self.state.digest[need] or "" for need in self.state.spec_of(unit).needs]
+        read = [self.state.units[need].digest or "" for need in self.state.spec_of(unit).needs]
         return Question(f"question of {name}", " ".join([name, *read]))
 
     def _waiting(self) -> list[str]:
@@ -246,7 +253,7 @@ class Play:
 
     def status(self, name: str) -> str:
         """Return a unit's status; `blocked`, `delegated` and `opened` by their own names."""
-        status = self.state.status[self.unit(name)]
+        status = self.state.units[self.unit(name)].status
         return STATUSES.get(status, STATUS_NAMES[status])
 
     def note(self, name: str) -> tuple[str, str]:
@@ -255,11 +262,11 @@ class Play:
 
     def digest(self, name: str) -> str | None:
         """Return the digest of a unit's output."""
-        return self.state.digest[self.unit(name)]
+        return self.state.units[self.unit(name)].digest
 
     def chosen(self, name: str) -> list[str]:
         """Return the inputs whose values a join took."""
-        return [self.state.path(unit) for unit in self.state.chosen[self.unit(name)]]
+        return [self.state.path(unit) for unit in (self.state.units[self.unit(name)].chosen or ())]
 
     def _word(self, decision: Decision) -> str:
         state = self.state

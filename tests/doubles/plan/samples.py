@@ -24,8 +24,9 @@ from sennit.workflows.plan.scheduling.events import (
     Start,
     TimeAdvanced,
 )
-from sennit.workflows.plan.scheduling.state import WAITING, RunState
+from sennit.workflows.plan.scheduling.state import RunState
 from sennit.workflows.plan.scheduling.step import step
+from sennit.workflows.plan.scheduling.unit import WAITING
 
 Data = dict[str, Any]
 Facts = Callable[[RunState, int], dict[str, Any]]
@@ -276,7 +277,7 @@ class Drive:
                 outcome = Outcome(f"digest {unit}", 1, self._facts(self.state, unit))
                 if decision.asks:
                     outcome = Outcome(question=Question("?", "d"), attempts=0)
-                self._events.append(NodeEnded(unit, self.state.generation[unit], outcome))
+                self._events.append(NodeEnded(unit, self.state.units[unit].generation, outcome))
         elif isinstance(decision, End):
             self.status = decision.status
 

@@ -10,7 +10,8 @@ from sennit.workflows.messages.contracts import GroupProgress, NodeError, NodeRe
 from sennit.workflows.plan.compile.execution_plan import ExecutionPlan, NodeSpec
 from sennit.workflows.plan.compile.graph import Graph
 from sennit.workflows.plan.language.limits import NO_USAGE, Usage
-from sennit.workflows.plan.scheduling.state import RUNNING, RunState
+from sennit.workflows.plan.scheduling.state import RunState
+from sennit.workflows.plan.scheduling.unit import RUNNING
 from sennit.workflows.run.dispatcher import Dispatcher
 from sennit.workflows.run.outcomes import START_AGAIN, EarlyEnded, InFlight, outcome_of
 from sennit.workflows.run.subagent_status import SubagentStatus
@@ -38,7 +39,7 @@ async def fails() -> Any:
 )
 async def test_a_suspended_call_starts_again_and_is_charged(kind: Any, work: Any, usage: Usage | None) -> None:
     state = RunState(Graph(ExecutionPlan([NodeSpec("n", kind)], [], "park")))
-    state.status[0] = RUNNING
+    state.set_status(0, RUNNING)
     dispatcher = Dispatcher(state, "run", "plan", lambda: None, SubagentStatus(lambda: None), tell=lambda _: True)
     handle = asyncio.ensure_future(work())
     dispatcher._follow(InFlight((0,), (1,), handle))

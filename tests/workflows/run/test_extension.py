@@ -14,7 +14,8 @@ from sennit.workflows.messages.contracts import CheckResult, GroupReply, NodeRep
 from sennit.workflows.plan.compile.page import page_behind
 from sennit.workflows.plan.language.limits import Usage
 from sennit.workflows.plan.scheduling.events import NodeEnded, Outcome, RetryRequested, SkipRequested
-from sennit.workflows.plan.scheduling.state import FAILED, OVERTIME, RUNNING, RunState
+from sennit.workflows.plan.scheduling.state import OVERTIME, RunState
+from sennit.workflows.plan.scheduling.unit import FAILED, RUNNING
 from sennit.workflows.run import engine as engines
 from sennit.workflows.run import extension as extenders
 from sennit.workflows.run.dispatcher import Dispatcher
@@ -100,7 +101,7 @@ async def settle() -> None:
 
 
 def statuses(state: RunState) -> dict[str, int]:
-    return {state.path(unit): state.status[unit] for unit in state.units()}
+    return {state.path(unit): state.units[unit].status for unit in state.numbers()}
 
 
 async def test_nothing_is_added_for_a_node_that_was_given_up_while_its_calls_were_checked() -> None:
@@ -163,7 +164,7 @@ async def test_a_node_that_ran_again_meanwhile_may_add_in_its_turn() -> None:
     await settle()
     assert not engine.extender.busy
     assert list(statuses(engine.state)) == ["a", "c", "b"]
-    assert engine.state.digest[0] == "request"
+    assert engine.state.units[0].digest == "request"
 
 
 async def test_what_nobody_expected_ends_the_run() -> None:
@@ -184,7 +185,7 @@ async def test_a_request_for_more_nodes_may_test_itself() -> None:
     checks.now.set()
     await settle()
     assert checks.refs == [{"a": "request"}]
-    assert engine.state.facts[0] == {"count": None}
+    assert engine.state.units[0].facts == {"count": None}
 
 
 async def test_a_replan_is_given_only_the_outputs_whose_facts_it_asks_for() -> None:
@@ -215,7 +216,7 @@ async def test_a_replan_that_asks_for_more_than_a_payload_holds_is_refused() -> 
     checks.now.set()
     await settle()
     assert list(statuses(engine.state)) == ["a", "c", "d"]
-    assert engine.state.objections[0] == ("it tests the outputs of too many nodes at once: 3",)
+    assert engine.state.units[0].objections == ("it tests the outputs of too many nodes at once: 3",)
 
 
 async def test_only_what_runs_is_waited_for() -> None:
@@ -261,7 +262,7 @@ async def test_a_plan_in_the_place_of_its_beginning_keeps_the_time_limit() -> No
 def fly(engine: Engine, *units: int) -> asyncio.Future[GroupReply]:
     """Put an activity of these units in flight; the test ends it."""
     handle: asyncio.Future[GroupReply] = asyncio.get_running_loop().create_future()
-    generations = tuple(engine.state.generation[unit] for unit in units)
+    generations = tuple(engine.state.units[unit].generation for unit in units)
     engine.dispatcher._follow(InFlight(units, generations, handle))  # type: ignore[arg-type]
     return handle
 
@@ -292,7 +293,7 @@ async def test_a_request_that_names_a_node_as_a_program_has_named_a_call_goes_ba
     checks.now.set()
     engine.extender.take(NodeEnded(0, 1, Outcome()), REPLAN)
     await settle()
-    assert engine.state.objections == {0: ("`b` is a call of a program already; use another id",)}
+    assert engine.state.units[0].objections == ("`b` is a call of a program already; use another id",)
     assert (engine.dispatcher.plan, engine.state.graph.specs[2].page) == ("p0", "p2")
 
 

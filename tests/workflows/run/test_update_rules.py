@@ -5,7 +5,7 @@ from doubles.plan.play import Play, each, join, node
 
 from sennit.workflows.messages.updates import Answer, Approve, EditProgram, RaiseBudget, RetryNode, SkipNode, Update
 from sennit.workflows.plan.scheduling.budget import Budget
-from sennit.workflows.plan.scheduling.state import SKIPPED
+from sennit.workflows.plan.scheduling.unit import SKIPPED
 from sennit.workflows.run.update_rules import judge
 
 
@@ -73,7 +73,7 @@ def test_a_script_is_edited_where_the_plan_has_it(name: str, rejection: str) -> 
     run = Play(node("a"), *(node(each, kind="program") for each in ("main", "task", "gone")), answer="main")
     run.begin()
     run.state.graph.specs[run.state.graph.by_id["task"]].kind = "task"
-    run.state.status[run.state.graph.by_id["gone"]] = SKIPPED
+    run.state.set_status(run.state.graph.by_id["gone"], SKIPPED)
     verdict = judge(run.state, EditProgram(node=name, script=""))
     assert verdict.rejection.startswith(rejection)
     assert (verdict.event is None) == bool(rejection)

@@ -19,7 +19,8 @@ from sennit.workflows.messages.result import BlockedOn
 from sennit.workflows.messages.views import SubagentView
 from sennit.workflows.plan.compile.graph import Graph
 from sennit.workflows.plan.scheduling.events import Question
-from sennit.workflows.plan.scheduling.state import (
+from sennit.workflows.plan.scheduling.state import RunState
+from sennit.workflows.plan.scheduling.unit import (
     BLOCKED,
     CANCELLED,
     FAILED,
@@ -28,7 +29,6 @@ from sennit.workflows.plan.scheduling.state import (
     SKIPPED,
     SUCCEEDED,
     WAITING,
-    RunState,
 )
 from sennit.workflows.views.board import _DETAILS, board, prose, sent_bytes
 from sennit.workflows.views.shown_run import ShownRun
@@ -264,9 +264,9 @@ def test_whatever_a_run_holds_the_board_is_whole(execution_plan: Any, chance: ra
 def fill(state: RunState, chance: random.Random, texts: list[str]) -> None:
     """Give every node some status, and those that did not succeed a reason."""
     statuses = (PENDING, RUNNING, WAITING, SUCCEEDED, FAILED, SKIPPED, CANCELLED, BLOCKED)
-    for unit in state.units():
-        state.status[unit] = chance.choice(statuses)
-        state.attempts[unit], state.millis[unit] = chance.randrange(12), chance.randrange(10_000_000)
+    for unit in state.numbers():
+        state.set_status(unit, chance.choice(statuses))
+        state.units[unit].attempts, state.units[unit].millis = chance.randrange(12), chance.randrange(10_000_000)
         state.notes[unit] = ("Boom", chance.choice(texts))
     state.parked = chance.random() < 0.7
 
@@ -337,7 +337,7 @@ def test_calls_of_a_program_are_named_by_task_and_line(monkeypatch: pytest.Monke
 def test_usual_boards_take_at_most_six_kilobytes(play: Play) -> None:
     play.begin()
     for unit in range(len(play.graph.specs) // 2):
-        if play.state.status[unit] == RUNNING:
+        if play.state.units[unit].status == RUNNING:
             play.ok(play.state.path(unit))
     text = board_text(play)
     assert len(text.encode()) <= USUAL_TEXT

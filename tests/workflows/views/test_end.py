@@ -57,7 +57,7 @@ def test_a_finished_map_shows_the_time_of_its_work() -> None:
     play.ok("list", length=2)
     play.state.now += 5_000
     play.ok("m[0]", "m[1]")
-    assert play.state.millis[play.unit("m")] == 5_000
+    assert play.state.units[play.unit("m")].millis == 5_000
 
 
 EDITED = """async def main():

@@ -8,6 +8,7 @@ from sennit.workflows.plan.figures.record import Part
 from sennit.workflows.plan.language.limits import Usage
 from sennit.workflows.plan.scheduling.budget import Rate
 from sennit.workflows.plan.scheduling.events import NodeEnded, Outcome, ProgramAdvanced
+from sennit.workflows.plan.scheduling.unit import RUNNING, SUCCEEDED
 from sennit.workflows.views.figures import figures_page, record_of
 
 
@@ -33,7 +34,7 @@ def end(play: Play, name: str, now: int, span: tuple[int, int] = (0, 0), **more:
     """A call ends, with its own times if its worker tells them."""
     unit = play.unit(name)
     outcome = Outcome(f"of {name}", 1, span=span, **more)  # type: ignore[arg-type]
-    at(play, now).act(NodeEnded(unit, play.state.generation[unit], outcome))
+    at(play, now).act(NodeEnded(unit, play.state.units[unit].generation, outcome))
 
 
 def test_a_call_counts_by_its_own_times_and_the_rest_is_waiting_for_a_slot() -> None:
@@ -66,7 +67,7 @@ def test_a_map_is_no_call_and_its_items_are() -> None:
     end(play, "z", 300)
     found = figures(play)
     assert found.calls == 5
-    assert found.sequential_ms == 0 + 100 + 200 + 150 + (300 - play.state.started[play.unit("z")])
+    assert found.sequential_ms == 0 + 100 + 200 + 150 + (300 - play.state.units[play.unit("z")].started)
     assert parts(play)["m"].kind == "container"
     assert path(play) == ["m[1]", "z"]
 
@@ -84,7 +85,7 @@ def test_calls_of_one_activity_count_by_themselves() -> None:
     """`a` and `b` share an activity in which `b` follows `a`: what it waits there is for `a`, and not for a slot."""
     play = Play(node("a", typical=10, tool="t"), node("b", "a", typical=10, tool="t"), answer="b", fuse="on")
     at(play, 1_000).begin()
-    assert play.state.units_in(1) == [0, 1], "both run in one activity"
+    assert play.state.units_in(RUNNING) == [0, 1], "both run in one activity"
     unit, more = play.unit("a"), True
     at(play, 1_100)
     play.act(NodeEnded(unit, 1, Outcome("a", 1, span=(1_010, 1_050), millis=40), more=more))
@@ -118,7 +119,7 @@ def test_waiting_for_a_lock_a_rate_the_window_and_a_person_is_told_apart() -> No
     play = Play(gate("g"), node("a", "g"), answer="a")
     play.begin()
     at(play, 5_000).answer("g", True)
-    end(play, "g", 5_000) if play.state.status[0] == 1 else None
+    end(play, "g", 5_000) if play.state.units[0].status == 1 else None
     end(play, "a", 5_300)
     found = figures(play)
     assert found.waited_ms["person"] == 5_000
@@ -186,7 +187,8 @@ def program(*calls: tuple[str, str, int, int]) -> Play:
     play.index |= state.graph.by_id
     for name, _, began, ended in calls:
         unit = play.unit(name)
-        state.attempts[unit], state.spans[unit], state.status[unit] = 1, (began, ended), 3
+        record = state.units[unit]
+        record.attempts, record.span, record.status = 1, (began, ended), SUCCEEDED
     return play
 
 

@@ -11,7 +11,8 @@ from sennit.workflows.plan.compile.execution_plan import ExecutionPlan, NodeSpec
 from sennit.workflows.plan.compile.graph import Graph
 from sennit.workflows.plan.scheduling.events import Outcome, PlanReplaced
 from sennit.workflows.plan.scheduling.session import Advance, Session
-from sennit.workflows.plan.scheduling.state import RunState, Statuses
+from sennit.workflows.plan.scheduling.state import RunState
+from sennit.workflows.plan.scheduling.unit import Unit
 from sennit.workflows.views.journal import LOG_CHARACTERS, PAGE_EVENTS, Journal, Moment, RunLog
 
 
@@ -156,8 +157,8 @@ def test_a_success_shows_the_output_that_the_node_has_and_no_other() -> None:
     assert (told_of_a.kind, told_of_a.node, told_of_a.text) == ("succeeded", "a", "")
 
 
-class _Unseen(Statuses):
-    """Statuses that nobody may look through."""
+class _Unseen(dict[int, Unit]):
+    """Units that nobody may look through."""
 
     def __iter__(self) -> Iterator[int]:
         raise AssertionError("a step has cost more than what it concerns")
@@ -171,8 +172,8 @@ def test_a_step_costs_no_look_at_other_nodes() -> None:
     play.begin()
     story.noted()
     unseen = _Unseen()
-    unseen |= play.state.status
-    play.state.status = unseen
+    unseen |= play.state.units
+    play.state.units = unseen
     play.ok("n7")
     assert story.words() == ["succeeded n7 ~1"]
 

@@ -26,11 +26,11 @@ def test_a_view_has_the_beginning_of_a_long_manifest_and_a_reference_to_an_outpu
     play.ok("out", length=100)
     for item in range(100):
         play.ok(f"notes[{item}]", digest=f"{item:040}")
-    manifest = play.state.digest[play.state.graph.by_id["notes"]] or ""
+    manifest = play.state.units[play.state.graph.by_id["notes"]].digest or ""
     out, notes = (view_of(play.state, play.state.graph.by_id[name], None) for name in ("out", "notes"))
     assert len(manifest) > 4_000
     assert notes.ref == f"{manifest[: MAX_SHOWN_REFERENCE_CHARACTERS - 1]}…"
-    assert out.ref == play.state.digest[play.state.graph.by_id["out"]]
+    assert out.ref == play.state.units[play.state.graph.by_id["out"]].digest
 
 
 def problems(places: Sequence[OutputPlace]) -> list[str]:

@@ -46,7 +46,7 @@ def then(name: str, *inputs: int) -> NodeSpec:
 
 def ends(state: RunState, name: str, outcome: Outcome | None = None) -> None:
     node = state.graph.by_id[name]
-    step(state, NodeEnded(node, state.generation[node], outcome or Outcome("v")))
+    step(state, NodeEnded(node, state.units[node].generation, outcome or Outcome("v")))
 
 
 def status_of(state: RunState) -> dict[str, str]:

@@ -8,7 +8,8 @@ from sennit.workflows.plan.compile.execution_plan import ExecutionPlan, NodeSpec
 from sennit.workflows.plan.compile.graph import Graph
 from sennit.workflows.plan.language.limits import Usage
 from sennit.workflows.plan.scheduling.session import Session
-from sennit.workflows.plan.scheduling.state import DELEGATED, FAILED, SUCCEEDED, WAITING, RunState
+from sennit.workflows.plan.scheduling.state import RunState
+from sennit.workflows.plan.scheduling.unit import DELEGATED, FAILED, SUCCEEDED, WAITING
 from sennit.workflows.views.script import script_view
 
 
@@ -38,8 +39,9 @@ def test_calls_in_tasks_add_up_by_line_with_time_and_tokens() -> None:
     state = RunState(graph)
     state.sessions[0] = Session(calls=dict.fromkeys(range(1, 7), 0))
     statuses = [DELEGATED, SUCCEEDED, FAILED, SUCCEEDED, SUCCEEDED, SUCCEEDED, WAITING, FAILED, SUCCEEDED]
-    state.status |= enumerate(statuses)
-    state.millis = dict.fromkeys(range(9), 7)
+    for unit, status in enumerate(statuses):
+        state.units[unit].status = status
+        state.units[unit].millis = 7
     state.taken_over = {4: True}
     usage = NodeReply(usage=Usage(10, 5, cost=2_000_000, calls=1))
     found = {line.line: line for line in view_of(state, {3: usage, 8: usage}).lines}

@@ -47,7 +47,7 @@ class Islands:
     def __init__(
         self,
         graph: Graph,
-        open_deps: Sequence[int],
+        open_deps: Callable[[int], int],
         joins_in: Callable[[int], bool],
         millis: Callable[[int], int],
     ) -> None:
@@ -135,7 +135,7 @@ class Islands:
             for dep in self._graph.deps[consumer]:
                 if dep in members:
                     ends_inside.append(self._ends[dep])
-            waits_inside = len(ends_inside) == self._open_deps[consumer]
+            waits_inside = len(ends_inside) == self._open_deps(consumer)
             if waits_inside and self._joins_in(consumer):
                 end = max(ends_inside) + self._millis(consumer)
                 if end <= MAX_ISLAND_MILLIS:

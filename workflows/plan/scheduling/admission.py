@@ -20,20 +20,19 @@ from sennit.workflows.plan.scheduling.completion import (
     wait,
 )
 from sennit.workflows.plan.scheduling.events import TOKEN_CHARACTERS, Approval, ApprovalDecided
-from sennit.workflows.plan.scheduling.state import (
+from sennit.workflows.plan.scheduling.state import CALLS, ITEMS, RunState
+from sennit.workflows.plan.scheduling.unit import (
     BLOCKED,
-    CALLS,
     CANCELLED,
     DELEGATED,
     ENDED,
     EXPANDED,
     FAILED,
-    ITEMS,
     PENDING,
     SKIPPED,
     SUCCEEDED,
     WAITING,
-    RunState,
+    Status,
 )
 
 _OVER = (*ENDED, BLOCKED)
@@ -59,11 +58,11 @@ def may_open(state: RunState, node: int) -> bool:
     """Whether all that a node waits for is there; the map behind whose items it
     runs need only be open.
     """
-    if state.status[node] != PENDING:
+    if state.units[node].status != PENDING:
         return False
-    missing = state.open_deps[node]
+    missing = state.units[node].open_deps
     source = state.graph.specs[node].source
-    if source in state.items and live(state.status[source]):
+    if source in state.items and live(state.units[source].status):
         missing -= 1
     return missing == 0
 
@@ -78,10 +77,10 @@ def enter(state: RunState, node: int, spec: NodeSpec) -> None:
         expires_at = state.now + spec.expires
         state.deadlines.setdefault(CALLS - node, expires_at)
     if spec.inputs:
-        state.awaiting_inputs[node] = True
+        state.units[node].awaiting_inputs = True
         if spec.of_items:
             joins.count(state, node)
-        if spec.policy == "turn" and spec.deadline and node not in state.past_deadline:
+        if spec.policy == "turn" and spec.deadline and state.units[node].past_deadline is None:
             state.deadlines.setdefault(node, state.now + spec.deadline)
         consider(state, node)
     elif spec.kind == "gate" and asks(state, node) and not spec.fills:
@@ -90,7 +89,7 @@ def enter(state: RunState, node: int, spec: NodeSpec) -> None:
             clock(state, node)
     elif spec.kind == "map":
         _open(state, node)
-    elif spec.kind == "tool" and spec.deadline and node not in state.past_deadline:
+    elif spec.kind == "tool" and spec.deadline and state.units[node].past_deadline is None:
         state.deadlines.setdefault(node, spec.deadline)
     else:
         ready.queue(state, node)
@@ -107,23 +106,23 @@ def asks(state: RunState, unit: int) -> bool:
         return True
     if spec.kind == "map" and not state.is_item(unit):  # its items ask
         return False
-    return spec.approval and unit not in state.approved
+    return spec.approval and state.units[unit].approved is None
 
 
 def waiting_in(state: RunState, unit: int) -> list[int]:
     """Return what waits for a person in a unit: itself, a map's items, the calls of a script, or
     those of a model's tool loop.
     """
-    if state.status[unit] == WAITING:
+    if state.units[unit].status == WAITING:
         return [unit]
     members = list(state.items.get(unit, ()))
     if unit in state.sessions:
         members += state.sessions[unit].waits
     turn = state.spec_of(unit).successor
-    while turn >= 0 and state.status[unit] == DELEGATED:
+    while turn >= 0 and state.units[unit].status == DELEGATED:
         members += state.graph.calls_before(turn)
         turn = state.graph.specs[turn].successor
-    return [member for member in members if state.status[member] == WAITING]
+    return [member for member in members if state.units[member].status == WAITING]
 
 
 def decide_write(state: RunState, unit: int, event: ApprovalDecided) -> None:
@@ -131,10 +130,10 @@ def decide_write(state: RunState, unit: int, event: ApprovalDecided) -> None:
     asked = state.questions[unit]
     if event.approved:
         approval = Approval(asked.digest, asked.target, event.args, event.by)
-        state.approved[unit] = approval
+        state.units[unit].approved = approval
         go_on(state, unit)
         return
-    state.approved.pop(unit, None)
+    state.units[unit].approved = None
     no_longer_wait(state, unit)
     fail(state, unit, REJECTED, event.reason or "a person rejected it")
 
@@ -145,7 +144,7 @@ def go_on(state: RunState, unit: int) -> None:
     if state.is_item(unit):
         put_back(state, unit)
         return
-    state.status[unit] = PENDING
+    state.set_status(unit, PENDING)
     enter(state, unit, state.graph.specs[unit])
 
 
@@ -168,7 +167,7 @@ def clock(state: RunState, node: int) -> None:
     for join in state.graph.timed[node]:
         if not _is_undecided(state, join):
             continue
-        if join not in state.deadlines and not state.past_deadline.get(join):
+        if join not in state.deadlines and not state.units[join].past_deadline:
             deadline = state.graph.specs[join].deadline
             state.deadlines[join] = state.now + deadline
 
@@ -177,7 +176,7 @@ def _is_undecided(state: RunState, join: int) -> bool:
     """Whether a join, or the sleep of a program, has not ended, so that its
     deadline still matters.
     """
-    return state.status[join] in (PENDING, BLOCKED) and not state.queued[join]
+    return state.units[join].status in (PENDING, BLOCKED) and not state.units[join].queued
 
 
 def expire(state: RunState, join: int) -> None:
@@ -189,23 +188,23 @@ def expire(state: RunState, join: int) -> None:
         return
     if not _is_undecided(state, join):
         return
-    state.past_deadline[join] = True
+    state.units[join].past_deadline = True
     if state.graph.specs[join].kind == "tool":
         ready.queue(state, join)
-    if state.awaiting_inputs[join]:
+    if state.units[join].awaiting_inputs:
         consider(state, join)
 
 
 def consider(state: RunState, join: int) -> None:
     """Close an admitted join if its policy says so, or fail it."""
-    if state.status[join] != PENDING or state.queued[join]:
+    if state.units[join].status != PENDING or state.units[join].queued:
         return
     spec = state.graph.specs[join]
     if spec.policy == "turn":
         _consider_turn(state, join, spec)
         return
-    late = state.past_deadline.get(join)
-    open_inputs, ok = state.open_inputs[join], state.ok_inputs[join]
+    late = state.units[join].past_deadline
+    open_inputs, ok = state.units[join].open_inputs, state.units[join].ok_inputs
     total = joins.total(state, join)
     ruling = joins.outcome(spec, open_inputs, ok, late, total)
     if ruling == joins.WAIT:
@@ -214,9 +213,9 @@ def consider(state: RunState, join: int) -> None:
     # The join is decided, and its deadline does not matter any more.
     state.deadlines.pop(join, None)
     if late:
-        state.past_deadline[join] = False
+        state.units[join].past_deadline = False
     if ruling == joins.CLOSE:
-        state.chosen[join] = joins.winners(state, join)
+        state.units[join].chosen = joins.winners(state, join)
         if open_inputs:
             note = cancellation.LATE if late else cancellation.DECIDED
             cancellation.cancel_inputs(state, [join], note)
@@ -235,9 +234,9 @@ def _consider_turn(state: RunState, join: int, spec: NodeSpec) -> None:
     if not joins.may_turn_start(state, join):
         return
     state.deadlines.pop(join, None)
-    if join in state.past_deadline:
-        state.past_deadline[join] = False
-    state.chosen[join] = joins.ended_inputs(state, join)
+    if state.units[join].past_deadline is not None:
+        state.units[join].past_deadline = False
+    state.units[join].chosen = joins.ended_inputs(state, join)
     _close(state, join, spec)
 
 
@@ -260,31 +259,31 @@ def _open(state: RunState, node: int) -> None:
     One that was blocked behind items of another map, which run again, goes on with its own.
     """
     for unit in state.items.get(node, ()):
-        if state.status[unit] == BLOCKED:
-            state.status[unit] = PENDING
-            del state.inherited_failure[unit]
+        if state.units[unit].status == BLOCKED:
+            state.set_status(unit, PENDING)
+            state.units[unit].inherited_failure = False
     if node not in state.items:
         count = _length(state, node)
         if isinstance(count, str):
             fail(state, node, "MapFailed", count)
             return
         append_items(state, node, count)
-    state.open_inputs[node] = open_units(state, node)
+    state.units[node].open_inputs = open_units(state, node)
     if node in state.graph.timed:
         clock(state, node)
     for join in joins.of_items(state, node):
         joins.count(state, join)
-        if state.awaiting_inputs[join]:
+        if state.units[join].awaiting_inputs:
             consider(state, join)
-    if state.status[node] == PENDING:  # no join has closed
+    if state.units[node].status == PENDING:  # no join has closed
         _begin_items(state, node)
 
 
 def _begin_items(state: RunState, node: int) -> None:
     """Queue the items of a map that has opened, and open those that run behind them."""
-    state.status[node] = EXPANDED
+    state.set_status(node, EXPANDED)
     resume(state, node)
-    if not state.open_inputs[node]:
+    if not state.units[node].open_inputs:
         gather(state, node)
     for other in state.graph.pipes.get(node, ()):
         if state.stale:  # what it waits for may have to be counted again
@@ -297,7 +296,7 @@ def open_units(state: RunState, node: int) -> int:
     """Return how many units of an open map's items have not ended."""
     open_units = 0
     for unit in state.items[node]:
-        if state.status[unit] not in _OVER:
+        if state.units[unit].status not in _OVER:
             open_units += 1
     return open_units
 
@@ -309,7 +308,7 @@ def gather(state: RunState, node: int) -> None:
     """
     spec = state.graph.specs[node]
     if spec.source >= 0:
-        source_status = state.status[spec.source]
+        source_status = state.units[spec.source].status
         if source_status in (FAILED, BLOCKED):
             _end_behind(state, node, BLOCKED)
             return
@@ -319,8 +318,8 @@ def gather(state: RunState, node: int) -> None:
         if source_status != SUCCEEDED:
             return
 
-    failed = [item for item in state.items[node] if state.status[item] in (FAILED, CANCELLED)]
-    state.status[node] = PENDING
+    failed = [item for item in state.items[node] if state.units[item].status in (FAILED, CANCELLED)]
+    state.set_status(node, PENDING)
     if failed:
         fail(state, node, "MapFailed", _failure_of(state, failed))
         return
@@ -328,18 +327,18 @@ def gather(state: RunState, node: int) -> None:
     # The map has run since the first of its items has started.
     starts: list[int] = []
     for item in state.items[node]:
-        if state.attempts[item]:
-            starts.append(state.started[item])
+        if state.units[item].attempts:
+            starts.append(state.units[item].started)
     began = min(starts, default=state.now)
-    state.millis[node] = state.now - began
+    state.units[node].millis = state.now - began
     _close(state, node, spec)
 
 
-def _end_behind(state: RunState, node: int, status: int) -> None:
+def _end_behind(state: RunState, node: int, status: Status) -> None:
     """End a map without a value because the map behind whose items its own ran
     has ended without one.
     """
-    state.inherited_failure[node] = True
+    state.units[node].inherited_failure = True
     end_without_value(state, node, status)
 
 
@@ -362,7 +361,8 @@ def _length(state: RunState, node: int) -> int | str:
         count = spec.length
     else:
         source, name = spec.over
-        fact = state.facts.get(source, {}).get(name)
+        facts = state.units[source].facts or {}
+        fact = facts.get(name)
         if not isinstance(fact, int) or isinstance(fact, bool) or fact < 0:
             source_id = state.graph.specs[source].id
             return f"the output of {source_id} has no list at `{name}`"
@@ -371,7 +371,7 @@ def _length(state: RunState, node: int) -> int | str:
         return "what it goes over is not a list"
     if count > spec.cap:
         return f"its list has {count} items; max_items is {spec.cap}"
-    units = len(state.status) + count * spec.per_item
+    units = len(state.units) + count * spec.per_item
     if units > MAX_UNITS:
         return f"{count} more items would make over {MAX_UNITS:,} units in one run"
     if spec.agents_per_item:
@@ -400,5 +400,5 @@ def append_items(state: RunState, node: int, count: int) -> range:
     units = range(first, first + size)
     state.items[node] = units
     state.owner += [(node, place) for place in range(size)]
-    state.add(units, state.generation[node])
+    state.add(units, state.units[node].generation)
     return units

@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import heappop, heappush
 
 from sennit.workflows.plan.scheduling.completion import cancel, live
-from sennit.workflows.plan.scheduling.state import (
+from sennit.workflows.plan.scheduling.state import RunState
+from sennit.workflows.plan.scheduling.unit import (
     BLOCKED,
     CANCELLED,
     DELEGATED,
@@ -12,7 +13,6 @@ from sennit.workflows.plan.scheduling.state import (
     IN_DOUBT,
     PENDING,
     SKIPPED,
-    RunState,
 )
 
 DECIDED = ("NotNeeded", "the join it feeds is already decided")
@@ -58,7 +58,7 @@ def expire(state: RunState, call: int) -> None:
     """Fail a program's call that has not ended in time, and cancel what only it needed. A write of
     which nobody knows whether it was made waits for a person still.
     """
-    status = state.status[call]
+    status = state.units[call].status
     if not live(status) or status == IN_DOUBT:
         return
     gone = with_fallbacks(state, call)
@@ -110,7 +110,7 @@ def give_up_for_model(state: RunState, join: int) -> None:
     """Cancel the calls that a model has cancelled in the turn behind which this join comes."""
     specs = state.graph.specs
     for call in specs[join].given_up:
-        if live(state.status[call]) and specs[call].effect != "write":
+        if live(state.units[call].status) and specs[call].effect != "write":
             cancel(state, call, CANCELLED, GIVEN_UP_BY_MODEL)
 
 
@@ -164,7 +164,7 @@ def _cancel(
         # Nobody needs the node: it is cancelled with the fallbacks that it waits for.
         gone = with_fallbacks(state, node)
         off |= dict.fromkeys(gone, True)
-        if state.status[node] != BLOCKED:
+        if state.units[node].status != BLOCKED:
             cancel(state, node, CANCELLED, note)
 
         # Look at each node that they needed: perhaps nobody needs it now.
@@ -189,7 +189,7 @@ def with_fallbacks(state: RunState, node: int) -> list[int]:
     are cancelled together.
     """
     chain = [node]
-    while state.status[node] == DELEGATED:
+    while state.units[node].status == DELEGATED:
         node = state.graph.specs[node].successor
         if node < 0:
             break
@@ -199,7 +199,7 @@ def with_fallbacks(state: RunState, node: int) -> list[int]:
 
 def _open(state: RunState, node: int) -> bool:
     """Whether a node may still run, or is blocked."""
-    status = state.status[node]
+    status = state.units[node].status
     return live(status) or status == BLOCKED
 
 
@@ -212,7 +212,7 @@ def wanted(state: RunState, node: int, off: dict[int, bool]) -> bool:
     if node in graph.answering:
         return True
     for consumer in graph.consumers[node]:
-        if consumer not in off and state.status[consumer] not in (SKIPPED, CANCELLED):
+        if consumer not in off and state.units[consumer].status not in (SKIPPED, CANCELLED):
             return True
     for join in graph.joins[node]:
         if join not in off and _join_wants(state, join, node):
@@ -234,11 +234,12 @@ def _script_wants(state: RunState, call: int, off: dict[int, bool]) -> bool:
 
 def _join_wants(state: RunState, join: int, node: int) -> bool:
     """Whether a join has taken the value of an input, or may still take it."""
-    status = state.status[join]
+    status = state.units[join].status
     if status in (SKIPPED, CANCELLED):
         return False
-    if join in state.chosen:
-        return node in state.chosen[join]
+    chosen = state.units[join].chosen
+    if chosen is not None:
+        return node in chosen
     if status == FAILED:
-        return join not in state.past_deadline
+        return state.units[join].past_deadline is None
     return status in (PENDING, BLOCKED)

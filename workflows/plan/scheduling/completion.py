@@ -17,7 +17,8 @@ from sennit.workflows.plan.scheduling.events import (
     WriteStatus,
     Written,
 )
-from sennit.workflows.plan.scheduling.state import (
+from sennit.workflows.plan.scheduling.state import RunState
+from sennit.workflows.plan.scheduling.unit import (
     BLOCKED,
     CANCELLED,
     DELEGATED,
@@ -29,7 +30,7 @@ from sennit.workflows.plan.scheduling.state import (
     SKIPPED,
     SUCCEEDED,
     WAITING,
-    RunState,
+    Status,
 )
 
 UNKNOWN_OUTCOME, NOT_WRITTEN = "UnknownOutcome", "NotWritten"
@@ -47,7 +48,7 @@ _MAY_WRITE = ("tool", "agent")
 """The kinds of units whose activities may write."""
 
 
-def live(status: int) -> bool:
+def live(status: Status) -> bool:
     """Whether a unit runs or may still run, so that it can be cancelled."""
     return status in (PENDING, RUNNING, WAITING, DELEGATED, EXPANDED, IN_DOUBT)
 
@@ -56,13 +57,14 @@ def complete(state: RunState, unit: int, outcome: Outcome) -> None:
     """Take the outcome of a unit that has stopped running."""
     if outcome.digest is not None:
         _forget_made(state, unit)  # before what a sub-agent tells of now
-    _note_below(state, unit, state.generation[unit], outcome)
-    if outcome.written and unit in state.approved:
-        state.approved[unit] = state.approved[unit]._replace(written=outcome.written)
+    _note_below(state, unit, state.units[unit].generation, outcome)
+    approval = state.units[unit].approved
+    if outcome.written and approval is not None:
+        state.units[unit].approved = approval._replace(written=outcome.written)
     if outcome.question is not None:
         _ask(state, unit, outcome.question)
     elif outcome.delegated:
-        state.status[unit] = DELEGATED
+        state.set_status(unit, DELEGATED)
         if state.spec_of(unit).successor >= 0:
             state.mark(state.spec_of(unit).successor)
     elif outcome.digest is not None:
@@ -82,11 +84,11 @@ def complete(state: RunState, unit: int, outcome: Outcome) -> None:
 def _start_again(state: RunState, unit: int, outcome: Outcome) -> None:
     """Start a unit once more, with what its activity has found out about it."""
     if outcome.objections:
-        state.objections[unit] = outcome.objections
+        state.units[unit].objections = outcome.objections
     if outcome.needs:
-        state.prompts[unit] = outcome.needs
+        state.units[unit].prompt_tokens = outcome.needs
     if outcome.error is not None:
-        state.alone[unit] = True
+        state.units[unit].alone = True
     put_back(state, unit)
 
 
@@ -94,14 +96,16 @@ def _ask(state: RunState, unit: int, question: Question) -> None:
     """Ask a person, unless a rule has decided; not about values of which
     some are being made again.
     """
-    state.approved.pop(unit, None)  # what it asks is another thing
+    state.units[unit].approved = None  # what it asks is another thing
     if _has_live_dependency(state, unit):
         put_back(state, unit)
         return
     if question.ruling == "refuse":
         fail(state, unit, REJECTED, f"the rule {question.rule} of the operator refuses it")
     elif question.ruling == "allow":
-        state.approved[unit] = Approval(question.digest, question.target, {}, rule=question.rule)
+        state.units[unit].approved = Approval(
+            question.digest, question.target, {}, rule=question.rule
+        )
         put_back(state, unit)
     else:
         state.questions[unit] = question
@@ -115,14 +119,14 @@ def _has_live_dependency(state: RunState, unit: int) -> bool:
     # it that has its place.
     source = state.graph.specs[node].source
     for dep in state.graph.deps[node]:
-        if dep != source and live(state.status[dep]):
+        if dep != source and live(state.units[dep].status):
             return True
-    return state.is_item(unit) and any(live(state.status[dep]) for dep in state.read_by(unit))
+    return state.is_item(unit) and any(live(state.units[dep].status) for dep in state.read_by(unit))
 
 
 def wait(state: RunState, unit: int) -> None:
     """Wait for a person."""
-    state.status[unit] = WAITING
+    state.set_status(unit, WAITING)
     state.waiting += 1
     state.waits.end(unit, state.now, is_call=state.is_call(unit))
     spec = state.spec_of(unit)
@@ -139,16 +143,16 @@ def no_longer_wait(state: RunState, unit: int) -> None:
 
 def succeed(state: RunState, unit: int, outcome: Outcome) -> None:
     """The unit has a value."""
-    state.status[unit] = SUCCEEDED
+    state.set_status(unit, SUCCEEDED)
     state.waits.open.pop(unit, None)
-    state.digest[unit] = outcome.digest
-    state.size[unit] = outcome.size
+    state.units[unit].digest = outcome.digest
+    state.units[unit].size = outcome.size
     if outcome.facts:
-        state.facts[unit] = outcome.facts
+        state.units[unit].facts = outcome.facts
     if outcome.taken_over:
         state.taken_over[unit] = True
     if outcome.at and state.spec_of(unit).maker >= 0:
-        state.ended_at[unit] = outcome.at
+        state.units[unit].ended_at = outcome.at
         state.last_end = max(state.last_end, outcome.at)
     state.work.append(unit)
 
@@ -163,7 +167,7 @@ def fail(state: RunState, unit: int, kind: str, message: str, *, derived: bool =
         message = message[:MAX_NOTE_CHARACTERS]
     state.notes[unit] = (kind, message)
     if kind == BAD_OUTPUT and may_write(state, unit):
-        _note(state, unit, state.generation[unit], "made")
+        _note(state, unit, state.units[unit].generation, "made")
 
     # Nothing follows from a failure of which nobody knows whether it is one:
     # a person decides first.
@@ -186,7 +190,7 @@ def fail(state: RunState, unit: int, kind: str, message: str, *, derived: bool =
 
     # Nothing stands in for it.
     if derived:
-        state.inherited_failure[unit] = True
+        state.units[unit].inherited_failure = True
     end_without_value(state, unit, FAILED, (kind, message))
 
 
@@ -196,23 +200,23 @@ def _turn_to_fallback(state: RunState, node: int) -> bool:
     """
     graph = state.graph
     fallback = graph.fallback_of(node)
-    if fallback < 0 or state.status[fallback] != PENDING:
+    if fallback < 0 or state.units[fallback].status != PENDING:
         return False
     # The turns with which it went on when it ran before give way to it.
     if fallback != graph.specs[node].successor:
         graph.put_behind(fallback, node)
-    state.status[node] = DELEGATED
+    state.set_status(node, DELEGATED)
     state.mark(fallback)
     return True
 
 
 def end_without_value(
-    state: RunState, unit: int, status: int, note: tuple[str, str] | None = None
+    state: RunState, unit: int, status: Status, note: tuple[str, str] | None = None
 ) -> None:
     """The unit ends, or is blocked, without a value."""
-    state.status[unit] = status
+    state.set_status(unit, status)
     state.waits.open.pop(unit, None)
-    state.queued[unit] = False
+    state.units[unit].queued = False
     state.questions.pop(unit, None)
     if note:
         state.notes[unit] = note
@@ -223,7 +227,7 @@ def put_back(state: RunState, unit: int) -> None:
     """Queue a unit that ran, so that it starts again."""
     if unit in state.sessions and programs.advance_again(state, unit):
         return
-    state.status[unit] = PENDING
+    state.set_status(unit, PENDING)
     if state.is_item(unit):
         feed(state, unit)
     elif unit in state.items:
@@ -236,13 +240,13 @@ def supplied(state: RunState, node: int) -> bool:
     """Whether an open map's items may start: not while a node that the map
     needs is running again.
     """
-    if state.status[node] != EXPANDED:
+    if state.units[node].status != EXPANDED:
         return False
     spec = state.graph.specs[node]
     for need in spec.needs:
         if need == spec.source:
             continue
-        if state.status[need] != SUCCEEDED:
+        if state.units[need].status != SUCCEEDED:
             return False
     return True
 
@@ -251,13 +255,13 @@ def resume(state: RunState, node: int) -> None:
     """Queue an open map's pending items, as far as what they wait for is there."""
     if supplied(state, node):
         for item in state.items[node]:
-            if state.status[item] == PENDING and not state.queued[item]:
+            if state.units[item].status == PENDING and not state.units[item].queued:
                 _feed(state, item)
 
 
 def feed(state: RunState, unit: int) -> None:
     """Queue a pending unit of an item, or end it, if what it waits for has ended."""
-    if state.status[unit] != PENDING or state.queued[unit]:
+    if state.units[unit].status != PENDING or state.units[unit].queued:
         return
     if supplied(state, state.node_of(unit)):
         _feed(state, unit)
@@ -268,10 +272,10 @@ def _feed(state: RunState, unit: int) -> None:
     unit before it has ended.
     """
     before = state.before(unit)
-    status = SUCCEEDED if before < 0 else state.status[before]
+    status = SUCCEEDED if before < 0 else state.units[before].status
     if status == SUCCEEDED:
         for value in state.read_by(unit):
-            if state.status[value] != SUCCEEDED:  # it runs again
+            if state.units[value].status != SUCCEEDED:  # it runs again
                 return
         ready.queue(state, unit)
         return
@@ -283,18 +287,18 @@ def _feed(state: RunState, unit: int) -> None:
         ending = BLOCKED
     else:
         return
-    state.inherited_failure[unit] = True
+    state.units[unit].inherited_failure = True
     end_without_value(state, unit, ending)
 
 
-def cancel(state: RunState, unit: int, status: int, note: tuple[str, str]) -> None:
+def cancel(state: RunState, unit: int, status: Status, note: tuple[str, str]) -> None:
     """End a live unit and what runs for it: a map's items, or a fallback node.
     Later results are ignored.
     """
     stack = [unit]
     while stack:
         here = stack.pop()
-        before = state.status[here]
+        before = state.units[here].status
         if before == RUNNING:
             _count_cut_off(state, here)
             cut_off(state, here)
@@ -302,14 +306,14 @@ def cancel(state: RunState, unit: int, status: int, note: tuple[str, str]) -> No
             no_longer_wait(state, here)
         elif before == EXPANDED:
             for item in reversed(state.items[here]):
-                if live(state.status[item]):
+                if live(state.units[item].status):
                     stack.append(item)
         elif before == DELEGATED:
             spec = state.graph.specs[here]
             # It has run until now, and not only for its first advance.
             if spec.kind in ("program", "task"):
-                state.millis[here] = state.now - state.started[here]
-            if spec.successor >= 0 and live(state.status[spec.successor]):
+                state.units[here].millis = state.now - state.units[here].started
+            if spec.successor >= 0 and live(state.units[spec.successor].status):
                 stack.append(spec.successor)
         state.deadlines.pop(here, None)
         end_without_value(state, here, status, note)
@@ -325,14 +329,14 @@ def may_write(state: RunState, unit: int) -> bool:
         return False
     if state.kind_of(unit) not in _MAY_WRITE:
         return False
-    return unit in state.approved or not spec.approval
+    return state.units[unit].approved is not None or not spec.approval
 
 
 def cut_off(state: RunState, unit: int) -> None:
     """Stop a running unit. A write keeps its slot and its locks until it is
     known what became of it.
     """
-    generation = state.generation[unit]
+    generation = state.units[unit].generation
     state.out.append(Cancel(unit, generation))
     if may_write(state, unit):
         _note(state, unit, generation, "in flight")
@@ -381,8 +385,8 @@ def fate_of(outcome: Outcome) -> WriteStatus | None:
 
 def note_written(state: RunState, unit: int, write: Written) -> None:
     """Note what the ledger of effects says of a write, unless the run knows that by itself."""
-    generation = state.generation[unit]
-    if generation == write.generation and state.status[unit] in (SUCCEEDED, RUNNING):
+    generation = state.units[unit].generation
+    if generation == write.generation and state.units[unit].status in (SUCCEEDED, RUNNING):
         return
     if generation > write.generation and write.status == "unknown":
         return  # it runs in a later generation only because a person has decided about this one
@@ -403,7 +407,7 @@ def _forget_made(state: RunState, unit: int) -> None:
 
 def _forget_effects(state: RunState, unit: int, status: WriteStatus) -> None:
     """Forget which writes of a unit had this status as it ran last."""
-    generation = state.generation[unit]
+    generation = state.units[unit].generation
     kept: list[Effect] = []
     for effect in state.effects.get(unit, ()):
         if effect.generation != generation or effect.status != status:
@@ -457,7 +461,7 @@ def _is_in_doubt(state: RunState, unit: int, kind: str) -> bool:
 
 def _unknown(state: RunState, unit: int) -> bool:
     """Whether it is noted of a unit that nobody knows whether it has written, as it ran last."""
-    generation = state.generation[unit]
+    generation = state.units[unit].generation
     effects = state.effects.get(unit, ())
     return any(effect.generation == generation and effect.status == "unknown" for effect in effects)
 
@@ -468,10 +472,10 @@ def _doubt(state: RunState, unit: int, kind: str, message: str) -> None:
     """
     if kind in LOST:
         state.notes[unit] = (UNKNOWN_OUTCOME, f"{message}; whether it took effect is not known")
-    state.status[unit] = IN_DOUBT
-    state.queued[unit] = False
+    state.set_status(unit, IN_DOUBT)
+    state.units[unit].queued = False
     if not _unknown(state, unit):
-        _note(state, unit, state.generation[unit], "unknown")
+        _note(state, unit, state.units[unit].generation, "unknown")
 
 
 def decided(state: RunState, unit: int) -> None:
@@ -485,11 +489,11 @@ def decided(state: RunState, unit: int) -> None:
 def _count_cut_off(state: RunState, unit: int) -> None:
     """Count the attempt that a cancelled unit was on; to put a question together is none."""
     spec = state.spec_of(unit)
-    only_asks = spec.approval and unit not in state.approved
+    only_asks = spec.approval and state.units[unit].approved is None
     if only_asks or spec.kind == "gate":
         return
-    state.attempts[unit] += 1
-    state.millis[unit] = state.now - state.started[unit]
+    state.units[unit].attempts += 1
+    state.units[unit].millis = state.now - state.units[unit].started
 
 
 def skip_blocked(state: RunState, node: int, note: tuple[str, str] | None = None) -> None:
@@ -501,12 +505,12 @@ def skip_blocked(state: RunState, node: int, note: tuple[str, str] | None = None
     stack = [node]
     while stack:
         here = stack.pop()
-        state.status[here] = SKIPPED
+        state.set_status(here, SKIPPED)
         if note:
             state.notes[here] = note
         for dependent in reversed(state.graph.consumers[here]):
             if (
-                state.status[dependent] == BLOCKED
+                state.units[dependent].status == BLOCKED
                 and here not in state.graph.specs[dependent].watches
             ):
                 stack.append(dependent)
@@ -520,8 +524,8 @@ def not_needed(state: RunState, fallback: int, blocked: list[int]) -> None:
     """
     if fallback < 0:
         return
-    if state.status[fallback] == BLOCKED:
+    if state.units[fallback].status == BLOCKED:
         blocked.append(fallback)
-    elif state.status[fallback] == PENDING:
-        state.inherited_failure[fallback] = True
+    elif state.units[fallback].status == PENDING:
+        state.units[fallback].inherited_failure = True
         end_without_value(state, fallback, SKIPPED, NOT_NEEDED)

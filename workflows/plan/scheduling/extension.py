@@ -5,7 +5,8 @@ from sennit.workflows.plan.scheduling.budget import Rate
 from sennit.workflows.plan.scheduling.cancellation import NOT_MADE, cancel_inputs, give_up_for_model
 from sennit.workflows.plan.scheduling.completion import cancel, live
 from sennit.workflows.plan.scheduling.events import NodesAppended
-from sennit.workflows.plan.scheduling.state import OVERTIME, SKIPPED, RunState
+from sennit.workflows.plan.scheduling.state import OVERTIME, RunState
+from sennit.workflows.plan.scheduling.unit import SKIPPED
 
 _RAN_AGAIN = ("Replaced", "its node ran again")
 _LIMITS = ("window", "in_flight", "park_for", "budget")
@@ -49,7 +50,7 @@ def append(state: RunState, event: NodesAppended) -> None:
         first = len(graph.specs)
         earlier = graph.specs[ended.unit].successor
         graph.go_on_with(fresh, ended.unit)
-        new = state.open_columns(range(first, first + len(fresh)))
+        new = state.add_nodes(range(first, first + len(fresh)))
         if earlier >= 0 and graph.specs[earlier].maker >= 0:
             _replace(state, earlier)
         for node in new:
@@ -67,7 +68,8 @@ def _complete(state: RunState, event: NodesAppended) -> None:
     if event.ended is None:
         state.streaming = event.more
     for unit, facts in event.facts.items():
-        state.facts[unit] = state.facts.get(unit, {}) | facts
+        known = state.units[unit].facts or {}
+        state.units[unit].facts = known | facts
     for unit, facts in event.fallbacks.items():
         fallback = graph.specs[unit].fallback
         if fallback is not None:
@@ -82,12 +84,12 @@ def _replace(state: RunState, turn: int) -> None:
     turns = _turns_from(state, turn)
     gone = [*turns, *_joins_only_of(state, turns)]
     for node in gone:
-        if live(state.status[node]):
+        if live(state.units[node].status):
             cancel(state, node, SKIPPED, _RAN_AGAIN)
-        state.status[node] = SKIPPED
+        state.set_status(node, SKIPPED)
         state.notes[node] = _RAN_AGAIN
         # Or it would be worked out anew, and start without its inputs.
-        state.inherited_failure.pop(node, None)
+        state.units[node].inherited_failure = False
     cancel_inputs(state, gone, NOT_MADE)
     graph.cut_off(gone)
 

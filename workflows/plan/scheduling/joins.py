@@ -38,7 +38,8 @@ from sennit.workflows.plan.limits import (
     MAX_READ_NODES,
 )
 from sennit.workflows.plan.scheduling.events import Outcome
-from sennit.workflows.plan.scheduling.state import (
+from sennit.workflows.plan.scheduling.state import RunState
+from sennit.workflows.plan.scheduling.unit import (
     DELEGATED,
     EXPANDED,
     IN_DOUBT,
@@ -47,7 +48,7 @@ from sennit.workflows.plan.scheduling.state import (
     STATUS_NAMES,
     SUCCEEDED,
     WAITING,
-    RunState,
+    Status,
 )
 
 WAIT, CLOSE, FAIL, LATE = range(4)
@@ -122,26 +123,26 @@ def may_turn_start(state: RunState, join: int) -> bool:
     """
     spec = state.graph.specs[join]
     for node in spec.inputs:
-        if is_open(state.status[node]) and _is_awaited(state, spec, node):
+        if is_open(state.units[node].status) and _is_awaited(state, spec, node):
             return False
 
     # The inputs behind the calls of this turn are calls of earlier turns, and do not count.
     calls = spec.inputs[: spec.turn_calls]
     ended = 0
     for call in calls:
-        if not is_open(state.status[call]):
+        if not is_open(state.units[call].status):
             ended += 1
     if ended == len(calls):
         return True
     if spec.deadline:
-        return join in state.past_deadline and ended > 0
+        return state.units[join].past_deadline is not None and ended > 0
     return ended >= spec.quorum
 
 
 def _is_awaited(state: RunState, spec: NodeSpec, call: int) -> bool:
     """Whether a model's next turn cannot start before this call has ended."""
     called = state.graph.specs[call]
-    asks_person = called.approval or state.status[call] == WAITING
+    asks_person = called.approval or state.units[call].status == WAITING
     return called.effect == "write" or asks_person or call in spec.awaited
 
 
@@ -151,7 +152,7 @@ def _is_awaited(state: RunState, spec: NodeSpec, call: int) -> bool:
 def ended_inputs(state: RunState, join: int) -> tuple[int, ...]:
     """Return the inputs of a join that have ended, however, in `inputs` order."""
     inputs = state.graph.specs[join].inputs
-    ended = [node for node in inputs if not is_open(state.status[node])]
+    ended = [node for node in inputs if not is_open(state.units[node].status)]
     return tuple(ended)
 
 
@@ -194,7 +195,7 @@ def _unopened_map(state: RunState, join: int) -> int | None:
     source = _map_joined(state.graph.specs[join])
     if source is None or source in state.items:
         return None
-    if not is_open(state.status[source]):
+    if not is_open(state.units[source].status):
         return None
     return source
 
@@ -202,21 +203,21 @@ def _unopened_map(state: RunState, join: int) -> int | None:
 def count(state: RunState, join: int) -> None:
     """Count a join's open inputs and inputs with a value from scratch."""
     if _unopened_map(state, join) is not None:
-        state.open_inputs[join] = total(state, join)
-        state.ok_inputs[join] = 0
+        state.units[join].open_inputs = total(state, join)
+        state.units[join].ok_inputs = 0
         return
     open_inputs = ok_inputs = 0
     for node in inputs_of(state, join):
-        status = state.status[node]
+        status = state.units[node].status
         if is_open(status):
             open_inputs += 1
         elif status == SUCCEEDED:
             ok_inputs += 1
-    state.open_inputs[join] = open_inputs
-    state.ok_inputs[join] = ok_inputs
+    state.units[join].open_inputs = open_inputs
+    state.units[join].ok_inputs = ok_inputs
 
 
-def is_open(status: int) -> bool:
+def is_open(status: Status) -> bool:
     """Whether an input may still get a value without a person's help."""
     return status in _OPEN
 
@@ -224,7 +225,7 @@ def is_open(status: int) -> bool:
 def winners(state: RunState, join: int) -> tuple[int, ...]:
     """Return the inputs whose values the join takes, in `inputs` order."""
     spec = state.graph.specs[join]
-    ok = [node for node in inputs_of(state, join) if state.status[node] == SUCCEEDED]
+    ok = [node for node in inputs_of(state, join) if state.units[node].status == SUCCEEDED]
     if spec.policy in ("first", "quorum"):
         wanted = _wanted(spec, total(state, join))
         ok = ok[:wanted]
@@ -242,7 +243,7 @@ def reason(state: RunState, join: int) -> str:
     inputs = inputs_of(state, join)
     valueless: list[int] = []
     for node in inputs:
-        status = state.status[node]
+        status = state.units[node].status
         if status != SUCCEEDED and not is_open(status):
             valueless.append(node)
 
@@ -286,7 +287,7 @@ def lost(state: RunState, nodes: list[int]) -> dict[int, Loss]:
 
 def _loss(state: RunState, node: int, room: int) -> Loss:
     """Return how an input without a value has ended, with an error of at most `room` characters."""
-    status = STATUS_NAMES[state.status[node]]
+    status = STATUS_NAMES[state.units[node].status]
     if status == "pending":
         status = "skipped"
     note = state.notes.get(node)
@@ -313,7 +314,7 @@ def parts_of(state: RunState, node: int) -> Sequence[int]:
     """
     if state.graph.specs[node].kind == "map":
         return state.values(node)
-    return state.chosen.get(node, ())
+    return state.units[node].chosen or ()
 
 
 def makers(state: RunState, units: Iterable[int]) -> list[int]:
@@ -334,7 +335,7 @@ def _gathered_parts(state: RunState, unit: int) -> Sequence[int]:
     kind = state.kind_of(unit)
     if kind not in ("join", "map"):
         return ()
-    digest = state.digest[unit]
+    digest = state.units[unit].digest
     if kind == "map" and digest is not None and not is_manifest(digest):
         return ()
     return parts_of(state, unit)
@@ -347,7 +348,7 @@ def manifest(state: RunState, join: int) -> str:
     spec = state.graph.specs[join]
     chosen = parts_of(state, join)
     if spec.kind == "map":
-        digests = [state.digest[item] for item in chosen]
+        digests = [state.units[item].digest for item in chosen]
         return _reference(digests)
     if spec.policy == "turn":
         return _reference(_turn_ends(state, join))
@@ -367,8 +368,8 @@ def _turn_ends(state: RunState, join: int) -> list[dict[str, Any]]:
     """Return how the calls before a model's turn had ended when that could start,
     whatever has ended since then.
     """
-    ended = dict.fromkeys(state.chosen[join])
-    valueless = [call for call in ended if state.status[call] != SUCCEEDED]
+    ended = dict.fromkeys(state.units[join].chosen or ())
+    valueless = [call for call in ended if state.units[call].status != SUCCEEDED]
     losses = lost(state, valueless)
     ends: list[dict[str, Any]] = []
     for call in state.graph.specs[join].inputs:
@@ -381,7 +382,7 @@ def _turn_ends(state: RunState, join: int) -> list[dict[str, Any]]:
 
 def _input(state: RunState, node: int, losses: dict[int, Loss]) -> JoinInput:
     """Return an input of a join, with how it has ended if it is among the `losses`."""
-    reference = state.digest[node] or ""
+    reference = state.units[node].digest or ""
     return JoinInput(state.path(node), reference, losses.get(node))
 
 
@@ -437,7 +438,7 @@ def outcome_of(state: RunState, join: int) -> Outcome | None:
         return None
     size = 0
     for node in parts_of(state, join):
-        size += state.size[node]
+        size += state.units[node].size
     return Outcome(reference, size, facts, attempts=0)
 
 
@@ -527,7 +528,7 @@ def _fact(state: RunState, join: int, name: str) -> Scalar:
     node = parts[place]
     if node not in chosen:
         raise LookupError(name)
-    fact: Scalar = state.facts.get(node, {})[inner]
+    fact: Scalar = (state.units[node].facts or {})[inner]
     return fact
 
 

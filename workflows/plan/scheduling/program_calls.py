@@ -19,7 +19,8 @@ from sennit.workflows.plan.scheduling.programs import (
     wake,
 )
 from sennit.workflows.plan.scheduling.session import Advance
-from sennit.workflows.plan.scheduling.state import (
+from sennit.workflows.plan.scheduling.state import RunState
+from sennit.workflows.plan.scheduling.unit import (
     CANCELLED,
     DELEGATED,
     FAILED,
@@ -27,7 +28,6 @@ from sennit.workflows.plan.scheduling.state import (
     RUNNING,
     SKIPPED,
     SUCCEEDED,
-    RunState,
 )
 
 _TASK_ENDS = {"succeeded": SUCCEEDED, "failed": FAILED, "cancelled": CANCELLED}
@@ -47,7 +47,8 @@ def append(state: RunState, event: ProgramAdvanced) -> None:
     calls, fresh = _taken_over(state, program, event.calls)
     generations = [_generation_of(state, spec) for spec in fresh]
     new = state.append(fresh, program)
-    state.generation |= zip(new, generations, strict=True)
+    for call, generation in zip(new, generations, strict=True):
+        state.units[call].generation = generation
 
     # All calls of the advance are the script's now, the old ones too, and count in the
     # slices of their tasks.
@@ -90,7 +91,7 @@ def settle(state: RunState, program: int) -> None:
     ended. If it has to wait, what it has not called again is given up.
     """
     wake(state, program)
-    if not state.queued[program]:
+    if not state.units[program].queued:
         give_up_left(state, program)
 
 
@@ -101,7 +102,7 @@ def give_up_left(state: RunState, program: int) -> None:
     session.left = {}
     give_up(state, left, NOT_MADE, spares_writes=False)
     for call in left:
-        if state.status[call] not in (FAILED, CANCELLED):
+        if state.units[call].status not in (FAILED, CANCELLED):
             session.spared[call] = None
 
 
@@ -139,7 +140,7 @@ def _let_wait_again(state: RunState, call: int) -> None:
     again now: the script may have given its task no budget this time.
     """
     for unit in slices.with_turns(state, call):
-        is_idle = state.status[unit] == PENDING and not state.queued[unit]
+        is_idle = state.units[unit].status == PENDING and not state.units[unit].queued
         if is_idle and state.kind_of(unit) in slices.PAID_KINDS:
             state.mark(unit)
 
@@ -151,7 +152,7 @@ def _generation_of(state: RunState, spec: NodeSpec) -> int:
     known = state.graph.by_key.get(spec.key)
     if known is None:
         return 1
-    return state.generation[known]
+    return state.units[known].generation
 
 
 def _begin(state: RunState, unit: int, outcome: Outcome) -> None:
@@ -162,9 +163,9 @@ def _begin(state: RunState, unit: int, outcome: Outcome) -> None:
         start, _ = outcome.span
     elif outcome.at:
         start = outcome.at - outcome.millis
-    state.started[unit] = min(state.now, start)
+    state.units[unit].started = min(state.now, start)
     if outcome.at and not outcome.again:
-        state.ended_at[unit] = outcome.at
+        state.units[unit].ended_at = outcome.at
         state.last_end = max(state.last_end, outcome.at)
 
 
@@ -172,8 +173,8 @@ def _occupy(state: RunState, unit: int) -> None:
     """Count a unit as one that runs in an activity with others, until its end is
     taken in the same step.
     """
-    state.status[unit] = RUNNING
-    state.queued[unit] = False
+    state.set_status(unit, RUNNING)
+    state.units[unit].queued = False
     state.running += 1
     state.shared[unit] = unit
     state.together[unit] = 1
@@ -197,9 +198,9 @@ def follow_at_once(state: RunState, program: int) -> None:
 
 def _begin_task(state: RunState, task: int) -> None:
     """Note that a task runs. Nothing starts it: its program runs it, and tells how it ends."""
-    state.status[task] = DELEGATED
-    state.started[task] = state.now
-    state.millis[task] = 0
+    state.set_status(task, DELEGATED)
+    state.units[task].started = state.now
+    state.units[task].millis = 0
     state.waits.open.pop(task, None)
     state.notes.pop(task, None)
 
@@ -212,10 +213,10 @@ def note_tasks(state: RunState, program: int, news: Sequence[TaskNews]) -> None:
             continue
         at = min(told.at or state.now, state.now)
         if told.status == "running":
-            state.started[node] = at
+            state.units[node].started = at
             continue
-        state.status[node] = _TASK_ENDS[told.status]
-        state.millis[node] = max(0, at - state.started[node])
+        state.set_status(node, _TASK_ENDS[told.status])
+        state.units[node].millis = max(0, at - state.units[node].started)
         if told.error:
             kind, _, message = told.error.partition(": ")
             state.notes[node] = (kind, message)
@@ -239,10 +240,10 @@ def go_back(state: RunState, program: int, number: int) -> None:
     reset.stop(state, program)
     reset.forget(state, program)
     go_back_to(state, program, number)
-    state.status[program] = DELEGATED
+    state.set_status(program, DELEGATED)
     for call in state.sessions[program].waits:
         is_write = state.graph.specs[call].effect == "write"
-        if state.status[call] == CANCELLED and not is_write:
+        if state.units[call].status == CANCELLED and not is_write:
             reset.reset(state, call)
     reset.recheck_dependents(state, program)
     wake(state, program)
@@ -257,7 +258,10 @@ def follow_end(state: RunState, call: int, *, same: bool) -> None:
         return
     number = state.sessions[program].told_in(call)
     is_told = number >= 0
-    is_over = state.status[program] in (SKIPPED, CANCELLED) or program in state.inherited_failure
+    is_over = (
+        state.units[program].status in (SKIPPED, CANCELLED)
+        or state.units[program].inherited_failure
+    )
     if is_told and not same and not is_over:
         go_back(state, program, number)
     else:

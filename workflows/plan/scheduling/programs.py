@@ -11,14 +11,8 @@ from sennit.workflows.plan.limits import MAX_NOTED_FAILURES
 from sennit.workflows.plan.scheduling import ready, slices
 from sennit.workflows.plan.scheduling.joins import is_open
 from sennit.workflows.plan.scheduling.session import Session
-from sennit.workflows.plan.scheduling.state import (
-    CANCELLED,
-    DELEGATED,
-    FAILED,
-    RUNNING,
-    SUCCEEDED,
-    RunState,
-)
+from sennit.workflows.plan.scheduling.state import RunState
+from sennit.workflows.plan.scheduling.unit import CANCELLED, DELEGATED, FAILED, RUNNING, SUCCEEDED
 
 CALL_FAILED = "CallFailed"
 """The failure of a program that does not catch the failure of one of its calls."""
@@ -33,14 +27,14 @@ def wake(state: RunState, program: int) -> None:
     """Have a program that waits go on if one of the calls for which it waits
     has ended, and else not.
     """
-    if state.status[program] != DELEGATED:
+    if state.units[program].status != DELEGATED:
         return
     waits = state.sessions[program].waits
-    has_ended = any(not is_open(state.status[call]) for call in waits)
-    if has_ended and not state.queued[program]:
+    has_ended = any(not is_open(state.units[call].status) for call in waits)
+    if has_ended and not state.units[program].queued:
         ready.queue(state, program)
     elif not has_ended:
-        state.queued[program] = False
+        state.units[program].queued = False
 
 
 def hear(state: RunState, call: int) -> None:
@@ -49,7 +43,7 @@ def hear(state: RunState, call: int) -> None:
     if program < 0:
         return
     is_awaited = call in state.sessions[program].waits
-    if is_awaited and not is_open(state.status[call]):
+    if is_awaited and not is_open(state.units[call].status):
         ready.queue(state, program)
 
 
@@ -65,7 +59,7 @@ def ended(state: RunState, session: Session) -> tuple[int, ...]:
     """Return the calls for which a script waits that have ended."""
     calls: list[int] = []
     for call in session.waits:
-        if not is_open(state.status[call]):
+        if not is_open(state.units[call].status):
             calls.append(call)
     return tuple(calls)
 
@@ -75,7 +69,7 @@ def _keep_order(state: RunState, session: Session) -> None:
     say: by these times an edit tells it the same in the same order.
     """
     told = session.last.told
-    noted = [state.ended_at.get(call, 0) for call in told]
+    noted = [state.units[call].ended_at or 0 for call in told]
 
     # Calls that have ended at the same time go on to do so; every other time is later
     # than the one before it.
@@ -87,7 +81,7 @@ def _keep_order(state: RunState, session: Session) -> None:
             times[at] = last
 
     for call, at in zip(told, noted, strict=True):
-        state.ended_at[call] = times[at]
+        state.units[call].ended_at = times[at]
     state.last_end = max(state.last_end, last)
 
 
@@ -98,7 +92,7 @@ def last_told(state: RunState, session: Session) -> int:
     for number in range(session.number - 1, -1, -1):
         told = session.advances[number].told
         if told:
-            ends = [state.ended_at.get(call, 0) for call in told]
+            ends = [state.units[call].ended_at or 0 for call in told]
             return max(ends)
     return 0
 
@@ -123,7 +117,7 @@ def _waiting_caller(state: RunState, call: int) -> int:
     program = state.graph.caller_of(call)
     if program < 0:
         return -1
-    is_waiting = state.status[program] == DELEGATED and not state.queued[program]
+    is_waiting = state.units[program].status == DELEGATED and not state.units[program].queued
     return program if is_waiting else -1
 
 
@@ -148,7 +142,7 @@ def go_back_to(state: RunState, program: int, number: int) -> None:
         if slices.call_of(state, unit) in session.calls:
             ready.queue(state, unit)
         else:
-            state.queued[unit] = False
+            state.units[unit].queued = False
             state.waits.open.pop(unit, None)
 
 
@@ -160,7 +154,7 @@ def enter_slices(state: RunState, call: int) -> None:
     if not state.slices:
         return
     for unit in slices.with_turns(state, call):
-        if state.status[unit] == RUNNING and state.kind_of(unit) in slices.PAID_KINDS:
+        if state.units[unit].status == RUNNING and state.kind_of(unit) in slices.PAID_KINDS:
             ready.reserve_in_slices(state, unit)
 
 
@@ -172,7 +166,7 @@ def advance_again(state: RunState, program: int) -> bool:
     if not session.has_begun:
         return False
     session.last.told = ()
-    state.status[program] = DELEGATED
+    state.set_status(program, DELEGATED)
     wake(state, program)
     return True
 
@@ -182,7 +176,7 @@ def retried_from(state: RunState, program: int) -> int:
     has failed, unless that was the fault of the script or of a call; then the first one.
     """
     kind = state.notes.get(program, ("",))[0]
-    if state.status[program] != FAILED or kind in (CALL_FAILED, PROGRAM_FAILED):
+    if state.units[program].status != FAILED or kind in (CALL_FAILED, PROGRAM_FAILED):
         return 0
     session = state.sessions.get(program)
     return 0 if session is None else session.number
@@ -224,7 +218,7 @@ def known_as(state: RunState, spec: NodeSpec) -> int:
     known = state.graph.by_key.get(spec.key, -1)
     if known < 0 or spec.kind == "task":
         return known
-    status = state.status[known]
+    status = state.units[known].status
     is_asked = spec.confirms and status == SUCCEEDED
     if is_asked or status in (FAILED, CANCELLED):
         return -1
@@ -262,7 +256,7 @@ def has_gone_on(state: RunState, call: int) -> bool:
     session = state.sessions[program]
     if call in session.heard:
         return True
-    return call in session.last.told and state.status[program] == SUCCEEDED
+    return call in session.last.told and state.units[program].status == SUCCEEDED
 
 
 def has_taken_notice(state: RunState, call: int) -> bool:
@@ -272,7 +266,7 @@ def has_taken_notice(state: RunState, call: int) -> bool:
     if not is_told(state, call):
         return False
     program = state.graph.caller_of(call)
-    return state.status[program] != RUNNING or call in state.sessions[program].heard
+    return state.units[program].status != RUNNING or call in state.sessions[program].heard
 
 
 def failures_read(state: RunState, program: int) -> list[int]:
@@ -284,7 +278,7 @@ def failures_read(state: RunState, program: int) -> list[int]:
     if session is None or kind != CALL_FAILED:
         return []
     for advance in reversed(session.advances):
-        failed = [call for call in advance.told if state.status[call] == FAILED]
+        failed = [call for call in advance.told if state.units[call].status == FAILED]
         if failed:
             return failed
     return []
@@ -295,12 +289,12 @@ def beginning(state: RunState, program: int) -> dict[str, Any]:
     began for the first time, `since` when it began again, and which of its calls had `failed` then.
     """
     fields: dict[str, Any] = {}
-    if state.generation[program] > 1:
+    if state.units[program].generation > 1:
         fields["since"] = max(state.now, state.last_end)
         fields["failed"] = tuple(_failed_before(state, program))
-    if program in state.ended_at:
+    if state.units[program].ended_at is not None:
         path = state.path(program)
-        fields["ends"] = {path: state.ended_at[program]}
+        fields["ends"] = {path: state.units[program].ended_at}
     return fields
 
 
@@ -313,7 +307,7 @@ def _failed_before(state: RunState, program: int) -> list[str]:
     for call in graph.made_by(program):
         spec = graph.specs[call]
         is_latest = graph.by_key.get(spec.key) == call
-        is_lost = state.status[call] in (FAILED, CANCELLED)
+        is_lost = state.units[call].status in (FAILED, CANCELLED)
         if not (is_latest and is_lost and spec.kind in ("tool", "llm")):
             continue
         parts = slices.with_turns(state, call)

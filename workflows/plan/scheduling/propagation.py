@@ -15,9 +15,9 @@ from sennit.workflows.plan.scheduling.completion import (
     succeed,
 )
 from sennit.workflows.plan.scheduling.events import Outcome
-from sennit.workflows.plan.scheduling.state import (
+from sennit.workflows.plan.scheduling.state import CALLS, RunState
+from sennit.workflows.plan.scheduling.unit import (
     BLOCKED,
-    CALLS,
     CANCELLED,
     DELEGATED,
     ENDED,
@@ -26,7 +26,7 @@ from sennit.workflows.plan.scheduling.state import (
     PENDING,
     SKIPPED,
     SUCCEEDED,
-    RunState,
+    Status,
 )
 
 
@@ -36,18 +36,18 @@ def propagate(state: RunState, unit: int) -> None:
     if state.is_item(unit):
         _item_ended(state, unit)
         return
-    if graph.specs[unit].maker >= 0 and state.status[unit] in ENDED:
-        state.ended_at.setdefault(unit, state.now)
+    if graph.specs[unit].maker >= 0 and state.units[unit].status in ENDED:
+        state.units[unit].note_end(state.now)
         state.deadlines.pop(CALLS - unit, None)
     _end_loop(state, unit)
 
     # Dependents compare the end of a node that ran again with its end before; see `retry.revise`.
-    if unit in state.previous_result:
+    if state.units[unit].previous_result is not None:
         state.revised.append(unit)
         return
 
     # Maps whose items ran behind its items, then everything that counts it.
-    status = state.status[unit]
+    status = state.units[unit].status
     for node in graph.pipes.get(unit, ()):
         if state.runs_behind(node, unit):
             source_ended(state, node, status)
@@ -58,7 +58,7 @@ def propagate(state: RunState, unit: int) -> None:
         for join in graph.joins[unit]:
             _count_in(state, join, status)
         for node in graph.consumers[unit]:
-            state.open_deps[node] -= 1
+            state.units[node].open_deps -= 1
             if status == SUCCEEDED or unit in graph.specs[node].watches:
                 if may_open(state, node) and node not in state.items:
                     admit(state, node)
@@ -72,20 +72,20 @@ def propagate(state: RunState, unit: int) -> None:
 
 def _end_loop(state: RunState, unit: int) -> None:
     """Cancel the calls of a tool loop that its model has come to its answer without."""
-    has_answered = state.status[unit] in (SUCCEEDED, SKIPPED)
+    has_answered = state.units[unit].status in (SUCCEEDED, SKIPPED)
     if has_answered and state.graph.specs[unit].kind == "llm":
         cancel_running_calls(state, unit)
 
 
-def _count_in(state: RunState, join: int, status: int) -> None:
+def _count_in(state: RunState, join: int, status: Status) -> None:
     """Count an input of a join that has ended."""
     if state.graph.specs[join].of_items:
         joins.count(state, join)
     else:
-        state.open_inputs[join] -= 1
+        state.units[join].open_inputs -= 1
         if status == SUCCEEDED:
-            state.ok_inputs[join] += 1
-    if state.awaiting_inputs[join]:
+            state.units[join].ok_inputs += 1
+    if state.units[join].awaiting_inputs:
         consider(state, join)
 
 
@@ -102,41 +102,41 @@ def _recount(state: RunState, unit: int) -> None:
 def _block_or_skip(state: RunState, node: int, cause: int) -> None:
     """Block a node behind a failure, or skip it behind a skip. A skip is stronger."""
     blocking = cause in (FAILED, BLOCKED)
-    if state.status[node] == PENDING:
-        state.inherited_failure[node] = True
+    if state.units[node].status == PENDING:
+        state.units[node].inherited_failure = True
         ending = BLOCKED if blocking else SKIPPED
         end_without_value(state, node, ending)
-    elif state.status[node] == BLOCKED and not blocking:
+    elif state.units[node].status == BLOCKED and not blocking:
         skip_blocked(state, node)
 
 
-def source_ended(state: RunState, node: int, status: int) -> None:
+def source_ended(state: RunState, node: int, status: Status) -> None:
     """Go on with a map whose items ran behind those of a map that has ended: if that was skipped or
     cancelled it ends, else when all its items have ended.
     """
     is_source_gone = status in (SKIPPED, CANCELLED)
-    if state.status[node] == BLOCKED and is_source_gone:
+    if state.units[node].status == BLOCKED and is_source_gone:
         skip_blocked(state, node)
-    elif state.status[node] == EXPANDED and is_source_gone:
-        state.inherited_failure[node] = True
+    elif state.units[node].status == EXPANDED and is_source_gone:
+        state.units[node].inherited_failure = True
         cancel(state, node, SKIPPED, NO_ITEMS)
-    elif state.status[node] == EXPANDED and not state.open_inputs[node]:
+    elif state.units[node].status == EXPANDED and not state.units[node].open_inputs:
         gather(state, node)
 
 
-def notify_fallbacks(state: RunState, unit: int, status: int) -> None:
+def notify_fallbacks(state: RunState, unit: int, status: Status) -> None:
     """Skip the fallback of a node that did not fail, and end the node whose fallback has ended."""
     fallback = state.graph.specs[unit].successor
     if fallback >= 0:
         _release_fallback(state, fallback, status)
     host = state.graph.predecessor.get(unit)
-    if host is not None and state.status[host] == DELEGATED:
+    if host is not None and state.units[host].status == DELEGATED:
         _end_host(state, host, unit, status)
 
 
-def _release_fallback(state: RunState, fallback: int, status: int) -> None:
+def _release_fallback(state: RunState, fallback: int, status: Status) -> None:
     """Block a fallback whose node is blocked, and skip that of a node that did not fail."""
-    if status == BLOCKED and state.status[fallback] == PENDING:
+    if status == BLOCKED and state.units[fallback].status == PENDING:
         _block_or_skip(state, fallback, BLOCKED)
     elif status in (SUCCEEDED, SKIPPED, CANCELLED):
         blocked: list[int] = []
@@ -145,12 +145,15 @@ def _release_fallback(state: RunState, fallback: int, status: int) -> None:
             skip_blocked(state, node, NOT_NEEDED)
 
 
-def _end_host(state: RunState, host: int, fallback: int, status: int) -> None:
+def _end_host(state: RunState, host: int, fallback: int, status: Status) -> None:
     """End a node as its fallback has ended. The node keeps its own error, if it has one."""
     if status == SUCCEEDED:
-        at = state.ended_at.get(fallback, 0)
-        facts = state.facts.get(fallback)
-        succeed(state, host, Outcome(state.digest[fallback], state.size[fallback], facts, at=at))
+        its = state.units[fallback]
+        succeed(
+            state,
+            host,
+            Outcome(its.digest, its.size, its.facts, at=its.ended_at or 0),
+        )
     elif (
         status == FAILED and state.graph.specs[fallback].maker >= 0
     ):  # the last turn fails as the tool loop does
@@ -166,21 +169,21 @@ def _item_ended(state: RunState, unit: int) -> None:
     items, and to its map.
     """
     node = state.node_of(unit)
-    if state.status[node] != EXPANDED or unit not in state.items[node]:
+    if state.units[node].status != EXPANDED or unit not in state.items[node]:
         return
-    if unit in state.previous_result:
+    if state.units[unit].previous_result is not None:
         state.revised.append(unit)
         return
-    state.open_inputs[node] -= 1
+    state.units[node].open_inputs -= 1
     for dependent in state.behind(unit):
         feed(state, dependent)
     if unit in state.values(node):
-        _tell_joins(state, node, state.status[unit])
-    if state.status[node] == EXPANDED and not state.open_inputs[node]:
+        _tell_joins(state, node, state.units[unit].status)
+    if state.units[node].status == EXPANDED and not state.units[node].open_inputs:
         gather(state, node)
 
 
-def _tell_joins(state: RunState, node: int, status: int) -> None:
+def _tell_joins(state: RunState, node: int, status: Status) -> None:
     """Count the end of an item for the joins of its map's items. One that closes
     may cancel the others.
     """
@@ -188,8 +191,8 @@ def _tell_joins(state: RunState, node: int, status: int) -> None:
         if state.stale:
             state.mark(join)
             continue
-        state.open_inputs[join] -= 1
+        state.units[join].open_inputs -= 1
         if status == SUCCEEDED:
-            state.ok_inputs[join] += 1
-        if state.awaiting_inputs[join]:
+            state.units[join].ok_inputs += 1
+        if state.units[join].awaiting_inputs:
             consider(state, join)

@@ -22,7 +22,8 @@ from sennit.workflows.plan.scheduling import joins, slices
 from sennit.workflows.plan.scheduling.budget import Amounts, Budget, Rate
 from sennit.workflows.plan.scheduling.events import Start
 from sennit.workflows.plan.scheduling.locks import Lock, Waiter
-from sennit.workflows.plan.scheduling.state import ENDED, PENDING, RUNNING, SUCCEEDED, RunState
+from sennit.workflows.plan.scheduling.state import RunState
+from sennit.workflows.plan.scheduling.unit import ENDED, PENDING, RUNNING, SUCCEEDED
 from sennit.workflows.plan.scheduling.waits import Cause
 
 LEAST_CALLS = "the least calls of a program"
@@ -47,7 +48,7 @@ PiecesByReaders = dict[tuple[int, ...], list[list[int]]]
 
 def queue(state: RunState, unit: int) -> None:
     """Put a unit among the ready ones: by priority, then critical path, then position."""
-    state.queued[unit] = True
+    state.units[unit].queued = True
     _push(state, unit)
 
 
@@ -157,7 +158,7 @@ def wake(state: RunState, name: str) -> None:
         if not admitted:
             return
         for _, _, unit in admitted:
-            if state.queued.get(unit):
+            if state.is_queued(unit):
                 woken.append(unit)
     for unit in woken:
         _push(state, unit)
@@ -183,7 +184,7 @@ def _requeue(state: RunState, rate: Rate) -> None:
     while rate.waiting and moved < rate.room:
         _, _, unit = heappop(rate.waiting)
         # It is there twice if it was cancelled and queued again.
-        if state.queued.get(unit) and unit != last:
+        if state.is_queued(unit) and unit != last:
             queue(state, unit)
             moved += 1
             last = unit
@@ -240,7 +241,7 @@ def release(state: RunState, unit: int) -> None:
         _free(state, name, unit)
     if unit in state.waiting_own:
         del state.waiting_own[unit]
-        if state.queued.get(unit):
+        if state.is_queued(unit):
             queue(state, unit)
 
 
@@ -260,7 +261,7 @@ def likeness_of(state: RunState, unit: int) -> Likeness | None:
     """Return what units have in common that may run in one activity: None
     for one that runs alone.
     """
-    if unit in state.alone or unit in state.answers:
+    if state.units[unit].alone or unit in state.answers:
         return None
     if state.kind_of(unit) == "map":  # it puts its items together, which go to it alone
         return None
@@ -279,7 +280,7 @@ def reads_long_manifests(state: RunState, unit: int) -> bool:
     spec = state.spec_of(unit)
     size = 0
     for node in dict.fromkeys((*spec.reads, *spec.needs)):
-        reference = state.digest[node] or ""
+        reference = state.units[node].digest or ""
         if joins.is_manifest(reference):
             size += len(reference)
     return size > MAX_MEMBER_MANIFESTS_BYTES
@@ -329,7 +330,7 @@ def _paid_pieces(
         started: list[int] = []
         added: list[int] = []
         for unit in piece:
-            if state.status[unit] == RUNNING:
+            if state.units[unit].status == RUNNING:
                 started.append(unit)
             else:
                 added.append(unit)
@@ -360,7 +361,7 @@ def _islands_behind(state: RunState, likeness: Likeness) -> Islands:
 
     def joins_in(node: int) -> bool:
         spec = state.graph.specs[node]
-        if state.status[node] != PENDING or state.queued[node]:
+        if state.units[node].status != PENDING or state.units[node].queued:
             return False
         if spec.watches or spec.page or spec.kind != "tool":
             return False
@@ -369,7 +370,10 @@ def _islands_behind(state: RunState, likeness: Likeness) -> Islands:
     def millis(node: int) -> int:
         return state.timings.length(state.graph.specs[node])
 
-    return Islands(state.graph, state.open_deps, joins_in, millis)
+    def open_deps(node: int) -> int:
+        return state.units[node].open_deps
+
+    return Islands(state.graph, open_deps, joins_in, millis)
 
 
 def share_activity(state: RunState, units: Sequence[int], first: int | None = None) -> None:
@@ -477,7 +481,7 @@ def _wake_first(state: RunState, limit: str) -> None:
     waiting = state.waiting_budget[limit]
     while waiting:
         _, _, unit = waiting[0]
-        if not state.queued.get(unit):  # it was cancelled meanwhile
+        if not state.is_queued(unit):  # it was cancelled meanwhile
             heappop(waiting)
             continue
         if state.heap and state.heap[0] < waiter(state, unit):
@@ -504,7 +508,7 @@ def unpaid(state: RunState) -> list[int]:
         waiting += heap
     units: dict[int, None] = {}
     for _, _, unit in sorted(waiting):
-        if state.queued.get(unit):
+        if state.is_queued(unit):
             units[unit] = None
     return list(units)
 
@@ -601,7 +605,7 @@ def _agents_to_come(state: RunState) -> int:
             for unit in state.items[node]:
                 if state.kind_of(unit) == "agent" and _awaits_part(state, unit):
                     to_come += 1
-        elif state.status[node] not in ENDED:
+        elif state.units[node].status not in ENDED:
             to_come += 1
     return to_come
 
@@ -610,7 +614,7 @@ def _awaits_part(state: RunState, agent: int) -> bool:
     """Whether a sub-agent without an estimate of its own has still to start."""
     if state.spec_of(agent).tokens:
         return False
-    return state.status[agent] not in (*ENDED, RUNNING)
+    return state.units[agent].status not in (*ENDED, RUNNING)
 
 
 def missing_calls(state: RunState, unit: int) -> int:
@@ -630,7 +634,7 @@ def missing_calls(state: RunState, unit: int) -> int:
     if quote is None or budget is None or "calls" not in budget.limits:
         return 0
     known = 0
-    if state.generation[unit] > 1:
+    if state.units[unit].generation > 1:
         known = _model_calls_made(state)
     return max(0, quote.calls - known - budget.left("calls"))
 
@@ -639,7 +643,7 @@ def _model_calls_made(state: RunState) -> int:
     """Return how many model calls of programs have a value."""
     made = 0
     for node, spec in enumerate(state.graph.specs):
-        if spec.page and spec.kind == "llm" and state.status[node] == SUCCEEDED:
+        if spec.page and spec.kind == "llm" and state.units[node].status == SUCCEEDED:
             made += 1
     return made
 
@@ -673,8 +677,8 @@ def _granted(state: RunState, budget: Budget, unit: int, rivals: int) -> int:
     reply. A larger estimate of the plan counts instead.
     """
     spec = state.spec_of(unit)
-    if unit in state.prompts:  # it was measured, and needs room for its whole reply
-        granted = budget.granted(state.prompts[unit], spec.reply, 0)
+    if state.units[unit].prompt_tokens > 0:  # it was measured, and needs room for its whole reply
+        granted = budget.granted(state.units[unit].prompt_tokens, spec.reply, 0)
     else:
         material = tokens_in(_read_bytes(state, unit))
         prompt = spec.prompt + min(spec.material, material)
@@ -687,7 +691,7 @@ def _read_bytes(state: RunState, unit: int) -> int:
     list, its item's share.
     """
     spec = state.spec_of(unit)
-    chosen = state.chosen.get(unit, ())
+    chosen = state.units[unit].chosen or ()
     inputs = dict.fromkeys((*spec.reads, *chosen))
     if not state.is_item(unit):
         return _size_of(state, inputs)
@@ -701,14 +705,14 @@ def _read_bytes(state: RunState, unit: int) -> int:
     source, _ = over
     inputs.pop(source, None)
     items = max(1, len(state.values(node)))
-    return _size_of(state, inputs) + state.size[source] // items
+    return _size_of(state, inputs) + state.units[source].size // items
 
 
 def _size_of(state: RunState, units: Iterable[int]) -> int:
     """Return how many bytes the outputs of these units have in all."""
     size = 0
     for unit in units:
-        size += state.size[unit]
+        size += state.units[unit].size
     return size
 
 

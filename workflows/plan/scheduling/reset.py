@@ -14,7 +14,8 @@ from sennit.workflows.plan.scheduling import (
     propagation,
     ready,
 )
-from sennit.workflows.plan.scheduling.state import (
+from sennit.workflows.plan.scheduling.state import RunState
+from sennit.workflows.plan.scheduling.unit import (
     BLOCKED,
     CANCELLED,
     DELEGATED,
@@ -28,7 +29,7 @@ from sennit.workflows.plan.scheduling.state import (
     STATUS_NAMES,
     SUCCEEDED,
     WAITING,
-    RunState,
+    Status,
 )
 
 _STARTED = (*ENDED, RUNNING, DELEGATED, EXPANDED, IN_DOUBT)
@@ -52,7 +53,7 @@ def _restart(state: RunState, node: int) -> None:
     # What has grown out of the old output goes: items of maps behind it, joins that have closed
     # with its items, its own items, and what its script has come to.
     for other in state.graph.pipes.get(node, ()):
-        if other in state.items and state.status[other] not in ENDED:
+        if other in state.items and state.units[other].status not in ENDED:
             reset(state, other)
     for join in takers(state, node):
         reset(state, join)
@@ -60,13 +61,13 @@ def _restart(state: RunState, node: int) -> None:
     programs.begin_again(state, node)
 
     # Then the node stands as if it had never started.
-    state.status[node] = PENDING
+    state.set_status(node, PENDING)
     state.deadlines.pop(node, None)
-    state.awaiting_inputs[node] = False
-    state.chosen.pop(node, None)
+    state.units[node].awaiting_inputs = False
+    state.units[node].chosen = None
     for join in state.graph.timed.get(node, ()):
         if not has_started(state, join):
-            state.past_deadline.pop(join, None)
+            state.units[join].past_deadline = None
     state.mark(node)
     recheck_dependents(state, node)
 
@@ -75,7 +76,7 @@ def takers(state: RunState, node: int) -> list[int]:
     """Return the joins of a map's items that have closed with the values of some of them."""
     closed: list[int] = []
     for join in joins.of_items(state, node):
-        if join not in state.chosen or state.status[join] in (BLOCKED, CANCELLED):
+        if state.units[join].chosen is None or state.units[join].status in (BLOCKED, CANCELLED):
             continue
         kind = state.notes.get(join, ("",))[0]
         if kind != "Skipped":
@@ -88,16 +89,16 @@ def drop_items(state: RunState, node: int) -> None:
     only forgotten: what they have written, and what is still in flight, is to be told.
     """
     for item in state.items.pop(node, ()):
-        if completion.live(state.status[item]):
+        if completion.live(state.units[item].status):
             completion.cancel(state, item, CANCELLED, ("Replaced", "the map runs again"))
         if state.spec_of(item).effect != "write":
             state.drop(item)
             continue
-        state.digest[item] = None
+        state.units[item].digest = None
         state.notes.pop(item, None)
-        state.facts.pop(item, None)
+        state.units[item].facts = None
     for join in joins.of_items(state, node):  # of those that are over: they do not run again for it
-        state.chosen.pop(join, None)
+        state.units[join].chosen = None
 
 
 def reset_fallback(state: RunState, node: int) -> None:
@@ -115,17 +116,17 @@ def await_fallback_again(state: RunState, fallback: int) -> None:
     """Have the node whose fallback runs again wait for it once more. It keeps its own error,
     but not the fallback's.
     """
-    ended = state.status[fallback]
+    ended = state.units[fallback].status
     note_of_fallback = state.notes.get(fallback)
     host = state.graph.predecessor.get(fallback)
-    while host is not None and state.status[host] in (FAILED, SUCCEEDED):
-        has_own_value = state.status[host] == SUCCEEDED and ended != SUCCEEDED
+    while host is not None and state.units[host].status in (FAILED, SUCCEEDED):
+        has_own_value = state.units[host].status == SUCCEEDED and ended != SUCCEEDED
         if has_own_value:
             return
-        ended = state.status[host]
+        ended = state.units[host].status
         note = state.notes.get(host)
         forget(state, host)
-        state.status[host] = DELEGATED
+        state.set_status(host, DELEGATED)
         if note and note != note_of_fallback:
             state.notes[host] = note
         recheck_dependents(state, host)
@@ -136,10 +137,10 @@ def stop(state: RunState, unit: int) -> None:
     """Cancel a unit's activity, or withdraw its question to a person. The
     caller decides what follows.
     """
-    if state.status[unit] == RUNNING:
+    if state.units[unit].status == RUNNING:
         put_off_behind(state, unit)
         completion.cut_off(state, unit)
-    elif state.status[unit] == WAITING:
+    elif state.units[unit].status == WAITING:
         completion.no_longer_wait(state, unit)
 
 
@@ -149,8 +150,8 @@ def put_off_behind(state: RunState, unit: int) -> None:
     """
     for other in ready.behind_in_activity(state, unit):
         completion.cut_off(state, other)
-        state.generation[other] += 1
-        state.status[other] = PENDING
+        state.units[other].generation += 1
+        state.set_status(other, PENDING)
         state.mark(other)
 
 
@@ -160,43 +161,47 @@ def withdraw(state: RunState, node: int) -> None:
 
     An approval stays: it holds for the same values only.
     """
-    if state.status[node] == WAITING:
+    if state.units[node].status == WAITING:
         stop(state, node)
-        state.status[node] = PENDING
+        state.set_status(node, PENDING)
     state.answers.pop(node, None)
     state.mark(node)
 
 
 def forget(state: RunState, node: int) -> None:
     """Drop a node's result, but keep how it ended, to compare with its next end."""
-    status = state.status[node]
+    status = state.units[node].status
     if status in ENDED or status == BLOCKED:
-        state.previous_result.setdefault(node, signature(state, node))
+        keep_result(state, node)
     completion.decided(state, node)
-    state.generation[node] += 1
-    state.digest[node] = None
-    state.queued[node] = False
-    for name in (
-        "facts",
-        "notes",
-        "inherited_failure",
-        "objections",
-        "taken_over",
-        "answers",
-        "alone",
-    ):
-        getattr(state, name).pop(node, None)
-    if state.spec_of(node).maker >= 0:
-        state.ended_at.pop(node, None)
+    state.units[node].begin_again(is_of_program=state.spec_of(node).maker >= 0)
+    state.notes.pop(node, None)
+    state.taken_over.pop(node, None)
+    state.answers.pop(node, None)
+
+
+def keep_result(state: RunState, unit: int) -> None:
+    """Keep how a unit has ended, to compare its next end with it. What is kept already stays: that
+    is what others have seen.
+    """
+    if state.units[unit].previous_result is None:
+        state.units[unit].previous_result = signature(state, unit)
+
+
+def ends_as_before(state: RunState, unit: int) -> bool:
+    """Whether a unit has ended as it did before it ran again, which is not kept any longer."""
+    before = state.units[unit].previous_result
+    state.units[unit].previous_result = None
+    return before == signature(state, unit)
 
 
 def signature(state: RunState, node: int) -> str:
     """Return what other nodes can see of a node's end: the digest of its value,
     or its status and error.
     """
-    status = state.status[node]
+    status = state.units[node].status
     if status == SUCCEEDED:
-        return digest_in(state.digest[node] or "")
+        return digest_in(state.units[node].digest or "")
     if status == BLOCKED:
         status = SKIPPED
     note = ": ".join(state.notes.get(node, ()))
@@ -210,9 +215,9 @@ def recheck_dependents(state: RunState, node: int) -> None:
     for dependent in (*state.graph.consumers[node], *state.graph.joins[node]):
         if not has_started(state, dependent):
             withdraw(state, dependent)
-        elif state.status[dependent] == EXPANDED and not state.runs_behind(dependent, node):
+        elif state.units[dependent].status == EXPANDED and not state.runs_behind(dependent, node):
             for item in state.items[dependent]:
-                state.queued[item] = False
+                state.units[item].queued = False
     fallback = state.graph.specs[node].successor
     if fallback >= 0 and not has_started(state, fallback):
         state.mark(fallback)
@@ -223,16 +228,16 @@ def recheck_dependents(state: RunState, node: int) -> None:
 
 def has_started(state: RunState, node: int) -> bool:
     """Whether a node uses or has used its inputs, so that only a changed input concerns it."""
-    if node in state.inherited_failure:
+    if state.units[node].inherited_failure:
         return False
-    return state.status[node] in _STARTED or node in state.items
+    return state.units[node].status in _STARTED or node in state.items
 
 
 def refresh(state: RunState, node: int) -> None:
     """Work out the status of a node that has not started again, from its dependencies."""
     if has_started(state, node):
         return
-    before = state.status[node]
+    before = state.units[node].status
     now = _standing(state, node)
     if now == PENDING and before != PENDING:
         await_fallback_again(state, node)
@@ -240,9 +245,9 @@ def refresh(state: RunState, node: int) -> None:
     # The node waits from scratch, for what is missing now.
     _count(state, node)
     stop(state, node)
-    state.queued[node] = False
-    state.awaiting_inputs[node] = False
-    state.chosen.pop(node, None)
+    state.units[node].queued = False
+    state.units[node].awaiting_inputs = False
+    state.units[node].chosen = None
 
     # Dependents hear of its status before it may start.
     if now != before:
@@ -251,11 +256,11 @@ def refresh(state: RunState, node: int) -> None:
         admission.admit(state, node)
 
 
-def _standing(state: RunState, node: int) -> int:
+def _standing(state: RunState, node: int) -> Status:
     """Return PENDING, BLOCKED or SKIPPED, according to the dependencies of a node."""
-    needs = [state.status[dep] for dep in state.graph.specs[node].needs]
+    needs = [state.units[dep].status for dep in state.graph.specs[node].needs]
     host = state.graph.predecessor.get(node)
-    by_host = PENDING if host is None else state.status[host]
+    by_host = PENDING if host is None else state.units[host].status
     if by_host in (SUCCEEDED, SKIPPED, CANCELLED) or SKIPPED in needs or CANCELLED in needs:
         return SKIPPED
     if by_host == BLOCKED or FAILED in needs or BLOCKED in needs:
@@ -270,32 +275,29 @@ def _count(state: RunState, node: int) -> None:
     spec = state.graph.specs[node]
     missing = 0
     for dep in spec.needs:
-        if state.status[dep] not in ENDED:
+        if state.units[dep].status not in ENDED:
             missing += 1
     for dep in spec.watches:
-        if joins.is_open(state.status[dep]):
+        if joins.is_open(state.units[dep].status):
             missing += 1
     host = state.graph.predecessor.get(node)
-    if host is not None and state.status[host] != DELEGATED:
+    if host is not None and state.units[host].status != DELEGATED:
         missing += 1
-    state.open_deps[node] = missing
+    state.units[node].open_deps = missing
     if spec.inputs:
         joins.count(state, node)
 
 
-def _moved(state: RunState, node: int, before: int, now: int) -> None:
+def _moved(state: RunState, node: int, before: Status, now: Status) -> None:
     """Change the status of a node: dependents that saw its old end compare, and
     the others are rechecked.
     """
     if before == BLOCKED or before in ENDED:
-        state.previous_result.setdefault(node, signature(state, node))
-    state.status[node] = now
+        keep_result(state, node)
+    state.set_status(node, now)
     state.notes.pop(node, None)
-    if now == PENDING:
-        state.inherited_failure.pop(node, None)
-    else:
-        state.inherited_failure[node] = True
-    if now != PENDING and node in state.previous_result:
+    state.units[node].inherited_failure = now != PENDING
+    if now != PENDING and state.units[node].previous_result is not None:
         state.revised.append(node)
         return
     recheck_dependents(state, node)

@@ -18,7 +18,8 @@ from sennit.workflows.plan.scheduling import (
     reset,
     termination,
 )
-from sennit.workflows.plan.scheduling.state import (
+from sennit.workflows.plan.scheduling.state import RunState
+from sennit.workflows.plan.scheduling.unit import (
     BLOCKED,
     CANCELLED,
     ENDED,
@@ -30,7 +31,7 @@ from sennit.workflows.plan.scheduling.state import (
     SKIPPED,
     SUCCEEDED,
     WAITING,
-    RunState,
+    Status,
 )
 
 _CALLS = ("tool", "llm", "agent")
@@ -90,7 +91,9 @@ def failed_in(state: RunState, unit: int) -> int:
     one itself if it is not.
     """
     items = state.items.get(state.node_of(unit), ())
-    while unit - 1 in items and state.status[unit] == BLOCKED and state.before(unit) == unit - 1:
+    while (
+        unit - 1 in items and state.units[unit].status == BLOCKED and state.before(unit) == unit - 1
+    ):
         unit -= 1
     return unit
 
@@ -124,12 +127,12 @@ def _lost(state: RunState, unit: int) -> list[int]:
     items that have no value.
     """
     unit = failed_in(state, unit)
-    statuses: tuple[int, ...] = (FAILED, CANCELLED, IN_DOUBT)
+    statuses: tuple[Status, ...] = (FAILED, CANCELLED, IN_DOUBT)
     if state.is_item(unit):
         statuses = (CANCELLED,)
     lost: list[int] = []
     for item in state.items.get(state.node_of(unit), ()):
-        if item == unit or state.status[item] in statuses:
+        if item == unit or state.units[item].status in statuses:
             lost.append(item)
     return lost
 
@@ -174,7 +177,7 @@ def takes_answer(state: RunState, unit: int) -> bool:
         return True
     if kind not in _CALLS:
         return False
-    return not state.graph.specs[node].is_successor or state.status[unit] == IN_DOUBT
+    return not state.graph.specs[node].is_successor or state.units[unit].status == IN_DOUBT
 
 
 def _cancelled_dependencies(state: RunState, node: int) -> list[int]:
@@ -184,10 +187,10 @@ def _cancelled_dependencies(state: RunState, node: int) -> list[int]:
     stack = [node]
     while stack:
         here = stack.pop()
-        if state.status[here] == SUCCEEDED:
+        if state.units[here].status == SUCCEEDED:
             continue
         for dep in (*graph.deps[here], *graph.specs[here].inputs):
-            if state.status[dep] == CANCELLED and dep not in cancelled:
+            if state.units[dep].status == CANCELLED and dep not in cancelled:
                 cancelled[dep] = None
                 stack.append(dep)
     return list(cancelled)
@@ -198,11 +201,11 @@ def _retry_items(state: RunState, node: int, items: list[int]) -> None:
     gather again when they end.
     """
     # A map that has ended opens again, as it was.
-    if state.status[node] != EXPANDED:
+    if state.units[node].status != EXPANDED:
         reset.await_fallback_again(state, node)
         reset.stop(state, node)
         reset.forget(state, node)
-        state.status[node] = EXPANDED
+        state.set_status(node, EXPANDED)
         reset.reset_fallback(state, node)
         reset.recheck_dependents(state, node)
 
@@ -211,21 +214,23 @@ def _retry_items(state: RunState, node: int, items: list[int]) -> None:
         _keep_previous_end(state, item)
         reset.stop(state, item)
         completion.decided(state, item)
-        state.generation[item] += 1
-        state.generation[node] = max(state.generation[node], state.generation[item])
-        state.status[item] = PENDING
-        state.digest[item] = None
-        state.queued[item] = False
+        state.units[item].generation += 1
+        state.units[node].generation = max(
+            state.units[node].generation, state.units[item].generation
+        )
+        state.set_status(item, PENDING)
+        state.units[item].digest = None
+        state.units[item].queued = False
         state.notes.pop(item, None)
         state.answers.pop(item, None)
-        state.inherited_failure.pop(item, None)
+        state.units[item].inherited_failure = False
 
     # All of them are pending before anything starts: else a unit could start on a
     # value that is made again.
     _recount_joins(state, node)
     for item in items:
         _hold_back(state, item)
-    state.open_inputs[node] = admission.open_units(state, node)
+    state.units[node].open_inputs = admission.open_units(state, node)
     completion.resume(state, node)
 
 
@@ -233,35 +238,36 @@ def _keep_previous_end(state: RunState, item: int) -> None:
     """Keep how a unit of an item has ended, to compare with its next end, if anything
     but its map reads that.
     """
-    if state.status[item] not in ENDED or item in state.inherited_failure:
+    if state.units[item].status not in ENDED or state.units[item].inherited_failure:
         return
     if state.behind(item) or joins.of_items(state, state.node_of(item)):
-        state.previous_result.setdefault(item, reset.signature(state, item))
+        reset.keep_result(state, item)
 
 
 def _has_read(state: RunState, join: int, item: int) -> bool:
     """Whether a join of a map's items has come to its end with this one, or
     because too few have a value.
     """
-    if join in state.chosen:
-        is_taken = item in state.chosen[join]
+    chosen = state.units[join].chosen
+    if chosen is not None:
+        is_taken = item in chosen
         return is_taken and join in reset.takers(state, state.node_of(item))
-    has_ended = state.status[join] in (SUCCEEDED, FAILED)
-    return has_ended and join not in state.inherited_failure
+    has_ended = state.units[join].status in (SUCCEEDED, FAILED)
+    return has_ended and not state.units[join].inherited_failure
 
 
 def _hold_back(state: RunState, unit: int) -> None:
     """Have what waits for a unit of an item wait again, if it has not started."""
     for dependent in state.behind(unit):
         node = state.node_of(dependent)
-        state.queued[dependent] = False
-        if state.status[dependent] == WAITING:
+        state.units[dependent].queued = False
+        if state.units[dependent].status == WAITING:
             reset.stop(state, dependent)
-            state.status[dependent] = PENDING
-        if dependent in state.inherited_failure and state.status[node] == EXPANDED:
-            state.status[dependent] = PENDING
-            del state.inherited_failure[dependent]
-            state.open_inputs[node] += 1
+            state.set_status(dependent, PENDING)
+        if state.units[dependent].inherited_failure and state.units[node].status == EXPANDED:
+            state.set_status(dependent, PENDING)
+            state.units[dependent].inherited_failure = False
+            state.units[node].open_inputs += 1
             _recount_joins(state, node)
             _hold_back(state, dependent)
 
@@ -277,8 +283,8 @@ def _revise_item(state: RunState, unit: int) -> None:
     output of it runs again too.
     """
     node = state.node_of(unit)
-    same = state.previous_result.pop(unit) == reset.signature(state, unit)
-    state.open_inputs[node] = admission.open_units(state, node)
+    same = reset.ends_as_before(state, unit)
+    state.units[node].open_inputs = admission.open_units(state, node)
 
     # The units that need its value, in its chain and in maps that run behind its own. If it has
     # ended as before, those with a value stay as they are, and the walk goes on behind them: units
@@ -286,12 +292,14 @@ def _revise_item(state: RunState, unit: int) -> None:
     stack = [unit]
     while stack:
         for dependent in state.behind(stack.pop()):
-            has_read_another = not same and state.status[dependent] != PENDING
-            if dependent in state.inherited_failure or has_read_another:
+            has_read_another = not same and state.units[dependent].status != PENDING
+            if state.units[dependent].inherited_failure or has_read_another:
                 _retry_items(state, state.node_of(dependent), [dependent])
-                if dependent in state.previous_result and dependent + 1 in state.behind(dependent):
-                    state.previous_result[dependent] = _CHANGED
-            elif state.status[dependent] == SUCCEEDED:
+                if state.units[
+                    dependent
+                ].previous_result is not None and dependent + 1 in state.behind(dependent):
+                    state.units[dependent].previous_result = _CHANGED
+            elif state.units[dependent].status == SUCCEEDED:
                 stack.append(dependent)
             completion.feed(state, dependent)
 
@@ -301,7 +309,7 @@ def _revise_item(state: RunState, unit: int) -> None:
             if _has_read(state, join, unit):
                 reset.reset(state, join)
     _recount_joins(state, node)
-    if not state.open_inputs[node]:
+    if not state.units[node].open_inputs:
         admission.gather(state, node)
 
 
@@ -311,7 +319,7 @@ def skip(state: RunState, unit: int) -> None:
     """
     unit = failed_in(state, unit)
     node = state.node_of(unit)
-    before = state.status[unit]
+    before = state.units[unit].status
     if before in (SUCCEEDED, SKIPPED, CANCELLED):
         return
     is_dropped = unit != node and unit not in state.items.get(node, ())
@@ -328,7 +336,7 @@ def skip(state: RunState, unit: int) -> None:
         if unit in state.sessions:
             cancellation.cancel_calls(state, unit)
     elif unit == node:
-        state.inherited_failure.pop(unit, None)
+        state.units[unit].inherited_failure = False
         completion.skip_blocked(state, unit, _GIVEN_UP)
         program_calls.follow_end(state, unit, same=False)
     else:
@@ -337,13 +345,13 @@ def skip(state: RunState, unit: int) -> None:
 
 def _give_up_item(state: RunState, item: int, node: int) -> None:
     """Skip an item, and let the map that failed because of it gather again."""
-    state.status[item] = SKIPPED
+    state.set_status(item, SKIPPED)
     state.notes[item] = _GIVEN_UP
     stack = [item]
     while stack:
         for dependent in state.behind(stack.pop()):
-            if state.status[dependent] == BLOCKED:
-                state.status[dependent] = SKIPPED
+            if state.units[dependent].status == BLOCKED:
+                state.set_status(dependent, SKIPPED)
                 stack.append(dependent)
     if state.notes.get(node, ("", ""))[0] == "MapFailed":
         _gather_again(state, node)
@@ -352,7 +360,7 @@ def _give_up_item(state: RunState, item: int, node: int) -> None:
 def _gather_again(state: RunState, node: int) -> None:
     """Open a map again that has ended, to gather the values of its items once more."""
     _retry_items(state, node, [])
-    if not state.open_inputs[node]:
+    if not state.units[node].open_inputs:
         admission.gather(state, node)
 
 
@@ -360,14 +368,14 @@ def revise(state: RunState, node: int) -> None:
     """A retried node has ended: every node that has read a different
     output of it runs again too.
     """
-    status = state.status[node]
-    if node not in state.previous_result or completion.live(status):
+    status = state.units[node].status
+    if state.units[node].previous_result is None or completion.live(status):
         return
     if state.is_item(node):
-        if state.status[state.node_of(node)] == EXPANDED:
+        if state.units[state.node_of(node)].status == EXPANDED:
             _revise_item(state, node)
         return
-    same = state.previous_result.pop(node) == reset.signature(state, node)
+    same = reset.ends_as_before(state, node)
     for consumer in state.graph.consumers[node]:
         _follow(state, consumer, node, same=same)
     for join in state.graph.joins[node]:
@@ -381,12 +389,13 @@ def _concerns(state: RunState, join: int, node: int) -> bool:
     """Whether a join that has started took this input: `first`, `quorum` and
     `turn` leave some out.
     """
-    if join not in state.chosen:
+    chosen = state.units[join].chosen
+    if chosen is None:
         return True
     spec = state.graph.specs[join]
     if spec.of_items:  # it was told of each item
         return False
-    return spec.policy not in ("first", "quorum", "turn") or node in state.chosen[join]
+    return spec.policy not in ("first", "quorum", "turn") or node in chosen
 
 
 def _follow(state: RunState, dependent: int, node: int, *, same: bool) -> None:
@@ -400,7 +409,9 @@ def _follow(state: RunState, dependent: int, node: int, *, same: bool) -> None:
             reset.withdraw(state, dependent)
         return
     runs_behind = state.runs_behind(dependent, node)
-    is_given_up = state.status[dependent] == CANCELLED or state.notes.get(dependent) == _GIVEN_UP
+    is_given_up = (
+        state.units[dependent].status == CANCELLED or state.notes.get(dependent) == _GIVEN_UP
+    )
     if same and not runs_behind:
         completion.resume(state, dependent)
     elif is_given_up:
@@ -410,9 +421,9 @@ def _follow(state: RunState, dependent: int, node: int, *, same: bool) -> None:
     elif not runs_behind:
         reset.reset(state, dependent)
     else:  # what has changed was told item by item
-        if state.status[node] != SUCCEEDED and state.status[dependent] in ENDED:
+        if state.units[node].status != SUCCEEDED and state.units[dependent].status in ENDED:
             _retry_items(state, dependent, [])
-        propagation.source_ended(state, dependent, state.status[node])
+        propagation.source_ended(state, dependent, state.units[node].status)
 
 
 def is_passed(state: RunState, unit: int) -> bool:
@@ -480,13 +491,13 @@ def _may_have_written(state: RunState, unit: int) -> bool:
         return False
 
     # The run may know of a write that its status does not tell.
-    generation = state.generation[unit]
+    generation = state.units[unit].generation
     for effect in state.effects.get(unit, ()):
         if effect.generation == generation and effect.status != "not made":
             return True
 
     # How it ended tells it.
-    status = state.status[unit]
+    status = state.units[unit].status
     kind = state.notes.get(unit, ("",))[0]
     if kind in _WRITTEN or (status == SUCCEEDED and not kind):
         return True

@@ -22,7 +22,8 @@ from sennit.workflows.plan.language.limits import NO_USAGE, Usage, amount_text
 from sennit.workflows.plan.scheduling.budget import Amounts, Budget, Slice, ledger
 from sennit.workflows.plan.scheduling.call_names import unit_called
 from sennit.workflows.plan.scheduling.events import Outcome
-from sennit.workflows.plan.scheduling.state import DELEGATED, RUNNING, RunState
+from sennit.workflows.plan.scheduling.state import RunState
+from sennit.workflows.plan.scheduling.unit import DELEGATED, RUNNING
 
 BUDGET_EXCEEDED = "BudgetExceeded"
 """The failure of a call whose task has spent its budget."""
@@ -76,12 +77,12 @@ def left_in_tasks(state: RunState, program: int) -> dict[str, dict[str, int]]:
     """Return what the slices of a program's running tasks have left, by the ids of the tasks."""
     left: dict[str, dict[str, int]] = {}
     # A script that has gone back may be inside a task whose end it has told before.
-    may_run_again = state.generation[program] > 1
+    may_run_again = state.units[program].generation > 1
     for holder, its in state.slices.items():
         spec = state.graph.specs[holder]
         if spec.kind != "task" or state.graph.caller_of(holder) != program:
             continue
-        if state.status[holder] == DELEGATED or may_run_again:
+        if state.units[holder].status == DELEGATED or may_run_again:
             task = state.sessions[program].names.get(holder, spec.id)
             left[task] = {name: its.budget.left(name) for name in its.budget.limits}
     return left
@@ -155,10 +156,10 @@ def _is_owed_to(state: RunState, opened: Slice, unit: int, generation: int) -> b
     """Whether a slice that was opened anew has not counted a start that was cut off before,
     and nothing else will.
     """
-    if state.status[unit] == RUNNING and state.generation[unit] == generation:
+    if state.units[unit].status == RUNNING and state.units[unit].generation == generation:
         return False
     # A write that is in flight.
-    if unit in opened.budget.reserved and state.status[unit] != RUNNING:
+    if unit in opened.budget.reserved and state.units[unit].status != RUNNING:
         return False
     call = call_of(state, unit)
     program = state.graph.caller_of(call)
@@ -171,7 +172,7 @@ def next_waiting(state: RunState, unit: int) -> list[int]:
     for opened in slices_of(state, unit):
         while opened.waiting:
             _, _, waiting = heappop(opened.waiting)
-            if state.queued.get(waiting):  # else it was cancelled
+            if state.is_queued(waiting):  # else it was cancelled
                 next_units.append(waiting)
                 break
     return next_units
@@ -183,7 +184,7 @@ def is_owed(state: RunState) -> bool:
         if not opened.budget.late:
             continue
         for _, _, unit in opened.waiting:
-            if state.queued.get(unit):
+            if state.is_queued(unit):
                 return True
     return False
 
@@ -219,7 +220,7 @@ def close(state: RunState, program: int) -> list[int]:
             continue
         closed = state.slices.pop(holder)
         for _, _, unit in sorted(closed.waiting):
-            if state.queued.get(unit):
+            if state.is_queued(unit):
                 waiting[unit] = None
     return list(waiting)
 

@@ -23,24 +23,24 @@ from sennit.workflows.plan.scheduling.budget import Budget, Rate, Slice
 from sennit.workflows.plan.scheduling.events import Approval, Effect, Question
 from sennit.workflows.plan.scheduling.locks import Lock
 from sennit.workflows.plan.scheduling.session import Advance, Session
-from sennit.workflows.plan.scheduling.state import (
-    DRAIN,
+from sennit.workflows.plan.scheduling.state import DRAIN, ITEMS, RunState
+from sennit.workflows.plan.scheduling.unit import (
     ENDED,
     FAILED,
-    ITEMS,
     PENDING,
     SKIPPED,
     SUCCEEDED,
     WAITING,
-    RunState,
+    Status,
+    Unit,
 )
 from sennit.workflows.plan.scheduling.waits import CAUSES
 
 Body = dict[str, Any]
 """A snapshot as JSON, by the names of its parts."""
 
-_NODE_COLUMNS = ("open_deps", "open_inputs", "ok_inputs", "awaiting_inputs")
-"""Lists with one entry a node."""
+_NODE_FIELDS = ("open_deps", "open_inputs", "ok_inputs", "awaiting_inputs")
+"""Fields of the nodes that are written as columns, with one entry a node."""
 _SCALARS = (
     "window",
     "in_flight",
@@ -55,24 +55,29 @@ _SCALARS = (
     "forks",
 )
 """Single values of the run."""
-_UNIT_COLUMNS = ("status", "generation", "digest", "size", "attempts", "millis", "queued")
-"""Columns with one entry a unit, in the order of the units."""
+_UNIT_FIELDS = ("status", "generation", "digest", "size", "attempts", "millis", "queued")
+"""Fields of the units that are written as columns, with one entry a unit, in their order."""
+_RARE_FIELDS = {
+    "facts": "facts",
+    "inherited_failure": "inherited_failure",
+    "previous_result": "previous_result",
+    "chosen": "chosen",
+    "approved": "approved",
+    "past_deadline": "past_deadline",
+    "alone": "alone",
+    "prompts": "prompt_tokens",
+    "ended_at": "ended_at",
+    "objections": "objections",
+}
+"""Fields that few units have, by their names in the text: they are written as pairs of a unit
+and a value.
+"""
 _RECORDS = (
-    "facts",
     "notes",
-    "inherited_failure",
-    "previous_result",
-    "chosen",
     "answers",
-    "approved",
     "questions",
     "deadlines",
-    "past_deadline",
-    "alone",
-    "prompts",
     "shared",
-    "ended_at",
-    "objections",
 )
 """What only some units have, as pairs of a unit and a value."""
 _REMADE = ""
@@ -85,7 +90,7 @@ _OLDER = (
 
 def dump(state: RunState) -> str:
     """Return the whole state as text."""
-    units = state.units()
+    units = state.numbers()
     body: Body = {}
     _dump_columns(state, units, body)
     _dump_records(state, body)
@@ -117,7 +122,7 @@ def load(graph: Graph, text: str) -> RunState:
     # know since when it has waited.
     _ask_again_for_replans(state, body)
     for unit in units:
-        if state.queued[unit]:
+        if state.units[unit].queued:
             ready.queue(state, unit)
     _load_figures(state, units, body)
 
@@ -129,11 +134,15 @@ def load(graph: Graph, text: str) -> RunState:
 
 
 def _dump_columns(state: RunState, units: Sequence[int], body: Body) -> None:
-    for name in (*_NODE_COLUMNS, *_SCALARS):
+    for name in _SCALARS:
         body[name] = getattr(state, name)
-    for name in _UNIT_COLUMNS:
-        column = getattr(state, name)
-        body[name] = [column[unit] for unit in units]
+    records = [state.units[unit] for unit in units]
+    for name in _UNIT_FIELDS:
+        body[name] = [getattr(record, name) for record in records]
+    nodes = records[: len(state.graph.specs)]
+    for name in _NODE_FIELDS:
+        body[name] = [getattr(node, name) for node in nodes]
+    _dump_rare_fields(state, units, body)
 
     # A manifest is as long as all digests that it names, and those are written already.
     for place, unit in enumerate(units):
@@ -142,19 +151,52 @@ def _dump_columns(state: RunState, units: Sequence[int], body: Body) -> None:
 
 
 def _load_columns(state: RunState, units: Sequence[int], body: Body) -> None:
-    for name in (*_NODE_COLUMNS, *_SCALARS):
+    for name in _SCALARS:
         setattr(state, name, body[name])
-    for name in _UNIT_COLUMNS:
-        # `update` leaves `status.touched` empty: no unit has been set in a step of this run.
-        column = getattr(state, name)
-        column.update(zip(units, body[name], strict=True))
+    # This does not touch the units: none has been set in a step of this run.
+    columns = [body[name] for name in _UNIT_FIELDS]
+    for unit, *values in zip(units, *columns, strict=True):
+        record = Unit()
+        for name, value in zip(_UNIT_FIELDS, values, strict=True):
+            setattr(record, name, value)
+        record.status = Status(record.status)
+        state.units[unit] = record
+    for name in _NODE_FIELDS:
+        for node, value in enumerate(body[name]):
+            setattr(state.units[node], name, value)
+    _load_rare_fields(state, body)
+
+
+def _dump_rare_fields(state: RunState, units: Sequence[int], body: Body) -> None:
+    usual = Unit()
+    for name, field in _RARE_FIELDS.items():
+        pairs: list[tuple[int, Any]] = []
+        for unit in units:
+            value = getattr(state.units[unit], field)
+            if value != getattr(usual, field):
+                pairs.append((unit, value))
+        body[name] = pairs
+
+
+def _load_rare_fields(state: RunState, body: Body) -> None:
+    for name, field in _RARE_FIELDS.items():
+        for unit, value in body[name]:
+            setattr(state.units[unit], field, value)
+
+    # JSON has lists where the state has tuples and records.
+    for join, inputs in body["chosen"]:
+        state.units[join].chosen = tuple(inputs)
+    for unit, fields in body["approved"]:
+        state.units[unit].approved = Approval(*fields)
+    for unit, texts in body["objections"]:
+        state.units[unit].objections = tuple(texts)
 
 
 def _can_be_remade(state: RunState, unit: int) -> bool:
     """Whether a unit's output is a manifest that the digests of its inputs, as
     they are now, make again.
     """
-    digest = state.digest[unit] or ""
+    digest = state.units[unit].digest or ""
     if state.is_item(unit) or not joins.is_manifest(digest):
         return False
     inputs = joins.parts_of(state, unit)
@@ -164,7 +206,7 @@ def _can_be_remade(state: RunState, unit: int) -> bool:
     # An input that is a manifest itself may be left out too. Then there would be nothing
     # to make this one from.
     for node in inputs:
-        if joins.is_manifest(state.digest[node] or ""):
+        if joins.is_manifest(state.units[node].digest or ""):
             return False
 
     # Inputs that have run again since then have other digests.
@@ -175,12 +217,13 @@ def _remake_manifests(state: RunState, units: Sequence[int]) -> None:
     """Make the manifests again that the snapshot leaves out."""
     manifests: dict[int, str] = {}
     for unit in units:
-        if state.digest[unit] == _REMADE:
+        if state.units[unit].digest == _REMADE:
             manifests[unit] = joins.manifest(state, unit)
-    state.digest |= manifests
+    for unit, manifest in manifests.items():
+        state.units[unit].digest = manifest
 
 
-# Records of the units concerned.
+# What stands beside the records of the units.
 
 
 def _dump_records(state: RunState, body: Body) -> None:
@@ -202,7 +245,7 @@ def _lasting_answers(state: RunState) -> list[tuple[int, Any]]:
     """
     answers: list[tuple[int, Any]] = []
     for unit, answer in state.answers.items():
-        if state.status[unit] != SUCCEEDED:
+        if state.units[unit].status != SUCCEEDED:
             answers.append((unit, answer))
         elif state.kind_of(unit) != "gate":
             answers.append((unit, None))
@@ -216,14 +259,8 @@ def _load_records(state: RunState, body: Body) -> None:
     # JSON has lists where the state has tuples and records.
     for unit, (kind, message) in body["notes"]:
         state.notes[unit] = (kind, message)
-    for join, inputs in body["chosen"]:
-        state.chosen[join] = tuple(inputs)
-    for unit, fields in body["approved"]:
-        state.approved[unit] = Approval(*fields)
     for unit, fields in body["questions"]:
         state.questions[unit] = Question(*fields)
-    for unit, texts in body["objections"]:
-        state.objections[unit] = tuple(texts)
 
     # The first unit of a shared activity counts how many units run in it.
     for leader in state.shared.values():
@@ -237,7 +274,7 @@ def _load_records(state: RunState, body: Body) -> None:
 def _dump_items(state: RunState, units: Sequence[int], body: Body) -> None:
     body["owner"] = _openings(state.owner)
     count_of_all = len(state.graph.specs) + len(state.owner)
-    is_any_dropped = len(state.status) < count_of_all
+    is_any_dropped = len(state.units) < count_of_all
     if is_any_dropped:
         body["kept"] = []
         for unit in units:
@@ -301,7 +338,7 @@ def _dump_times(state: RunState, units: Sequence[int], body: Body) -> None:
     # How long ago a unit started takes fewer digits than when it started.
     ages: list[int | None] = []
     for unit in units:
-        started = state.started[unit]
+        started = state.units[unit].started
         if started:
             ages.append(state.now - started)
         else:
@@ -313,19 +350,20 @@ def _dump_times(state: RunState, units: Sequence[int], body: Body) -> None:
 
 def _load_times(state: RunState, units: Sequence[int], body: Body) -> None:
     # Earlier versions write neither of these two.
-    latest_end = max(state.ended_at.values(), default=0)
+    latest_end = max((end for _, end in body["ended_at"]), default=0)
     state.last_end = body.get("last_end", latest_end)
     state.most_agents = body.get("most_agents", state.most_agents)
 
     # An earlier version does not write when units started either: they have started now.
     ages = body.get("started")
     if ages is None:
-        state.started = dict.fromkeys(units, state.now)
+        for unit in units:
+            state.units[unit].started = state.now
     else:
         for unit, age in zip(units, ages, strict=True):
-            state.started[unit] = 0
+            state.units[unit].started = 0
             if age is not None:
-                state.started[unit] = state.now - age
+                state.units[unit].started = state.now - age
 
     fuse, workers, known, rows = body["timings"]
     state.timings = Timings(fuse, workers, known)
@@ -340,13 +378,10 @@ def _dump_figures(state: RunState, units: Sequence[int], body: Body) -> None:
     """Write when calls began after they had started, how long they took, what they have used, and
     for what units wait and have waited.
     """
-    if state.spans:
-        body["delays"] = []
-        body["took"] = []
-        for unit in units:
-            delay, millis = _delay_and_length(state, unit)
-            body["delays"].append(delay)
-            body["took"].append(millis)
+    delays_and_lengths = [_delay_and_length(state, unit) for unit in units]
+    if any(length is not None for _, length in delays_and_lengths):
+        body["delays"] = [delay for delay, _ in delays_and_lengths]
+        body["took"] = [length for _, length in delays_and_lengths]
     if state.used:
         body["used"] = list(state.used.items())
 
@@ -361,11 +396,11 @@ def _delay_and_length(state: RunState, unit: int) -> tuple[int | None, int | Non
     """Return how long after its start a unit's last call began, and how long the call took, in
     milliseconds; None if its worker has not said so.
     """
-    span = state.spans.get(unit)
+    span = state.units[unit].span
     if span is None:
         return None, None
     began, ended = span
-    return began - state.started[unit], ended - began
+    return began - state.units[unit].started, ended - began
 
 
 def _load_figures(state: RunState, units: Sequence[int], body: Body) -> None:
@@ -377,8 +412,8 @@ def _load_figures(state: RunState, units: Sequence[int], body: Body) -> None:
     # Both columns are missing where no call had a span.
     for unit, delay, millis in zip(units, delays, took, strict=False):
         if delay is not None:
-            began = state.started[unit] + delay
-            state.spans[unit] = (began, began + millis)
+            began = state.units[unit].started + delay
+            state.units[unit].span = (began, began + millis)
     state.used = _load_usages(body, "used")
 
     # The snapshot has all waits, in its own order. So those go that came from
@@ -512,9 +547,9 @@ def _ask_again_for_replans(state: RunState, body: Body) -> None:
     that, and this one does not.
     """
     for unit, _ in body.get("expansion_requests", ()):
-        if state.status[unit] == WAITING:
-            state.status[unit] = PENDING
-            state.queued[unit] = True
+        if state.units[unit].status == WAITING:
+            state.set_status(unit, PENDING)
+            state.units[unit].queued = True
             state.waiting -= 1
 
 
@@ -529,9 +564,9 @@ def _park_older_programs(state: RunState, sessions: Sequence[Sequence[Any]]) -> 
     steps = _steps_of_older_programs(state)
     for step, program in steps.items():
         graph.cut_off([step])
-        state.status[step] = SKIPPED
+        state.set_status(step, SKIPPED)
         state.notes[step] = ("Replaced", "programs have no steps any more")
-        state.queued[step] = False
+        state.units[step].queued = False
         graph.specs[program].successor = -1
 
     # A program may have both a session and steps.
@@ -543,9 +578,9 @@ def _park_older_programs(state: RunState, sessions: Sequence[Sequence[Any]]) -> 
         graph.give_calls(calls, program)
         state.sessions[program] = Session(left=dict.fromkeys(sorted(calls)))
 
-        if state.status[program] not in ENDED:
-            state.queued[program] = False
-            state.status[program] = FAILED
+        if state.units[program].status not in ENDED:
+            state.units[program].queued = False
+            state.set_status(program, FAILED)
             state.notes[program] = (programs.PROGRAM_FAILED, _OLDER)
 
 

@@ -1,10 +1,9 @@
-"""The scheduler's memory: parallel columns with one entry a unit, where a unit is a
-node or one item of a map.
+"""The scheduler's memory: its units, and what the run as a whole knows.
 
-A unit keeps its number for life: nodes are numbered from 0 in the order of the plan, items of maps
-from `ITEMS` in the order in which they are opened. Where the map's `do` is a chain, an item has a
-unit for each node of it, in order, and the last one's value is the item's. Only `step` and the
-modules that it calls change it.
+A unit is known by its number, which it keeps for life: nodes are numbered from 0 in the order of
+the plan, items of maps from `ITEMS` in the order in which they are opened. Where the map's `do` is
+a chain, an item has a unit for each node of it, in order, and the last one's value is the item's.
+Only `step` and the modules that it calls change a state.
 """
 
 from collections import deque
@@ -22,43 +21,19 @@ from sennit.workflows.plan.language.limits import Usage
 from sennit.workflows.plan.language.nodes import OnFailure
 from sennit.workflows.plan.limits import DEFAULT_IN_FLIGHT, MAX_MAPPED_AGENTS
 from sennit.workflows.plan.scheduling.budget import Budget, Rate, Slice
-from sennit.workflows.plan.scheduling.events import Approval, Decision, Effect, EndStatus, Question
+from sennit.workflows.plan.scheduling.events import Decision, Effect, EndStatus, Question
 from sennit.workflows.plan.scheduling.locks import Lock, Waiter
 from sennit.workflows.plan.scheduling.session import Session
+from sennit.workflows.plan.scheduling.unit import (
+    BLOCKED,
+    PENDING,
+    SKIPPED,
+    STATUS_NAMES,
+    Status,
+    Unit,
+)
 from sennit.workflows.plan.scheduling.waits import Waits
 
-(
-    PENDING,
-    RUNNING,
-    WAITING,
-    SUCCEEDED,
-    FAILED,
-    SKIPPED,
-    CANCELLED,
-    BLOCKED,
-    DELEGATED,
-    EXPANDED,
-    IN_DOUBT,
-) = range(11)
-"""BLOCKED: pending behind a failed node. DELEGATED: its successor runs, or what its script has
-called. EXPANDED: a map whose items run. IN_DOUBT: a write has failed and may have been made all the
-same; before a person has decided, no other node is told.
-"""
-
-ENDED = (SUCCEEDED, FAILED, SKIPPED, CANCELLED)
-STATUS_NAMES = (
-    "pending",
-    "running",
-    "waiting",
-    "succeeded",
-    "failed",
-    "skipped",
-    "cancelled",
-    "pending",
-    "running",
-    "running",
-    "failed",
-)
 ITEMS = 1_000_000
 """The number of the first item of a map: no run has so many nodes."""
 _INDEX_CHARACTERS = 10
@@ -96,49 +71,31 @@ _SLOTS = {
     "end_status": "how it ends",
     "running": "how many units run, with the writes in flight that were cut off",
     "waiting": "how many units wait for a person",
-    # one entry a unit
-    "status": "its status",
-    "generation": "how often it has been started over, plus one",
-    "digest": "names its output; None without one",
-    "size": "the bytes of its output",
-    "attempts": "how often its activity was tried",
-    "millis": "how long its last run took",
-    "started": "when its last run started",
-    "queued": "whether it is among the ready units",
-    # one entry a node
-    "open_deps": "how many of its dependencies have not ended",
-    "open_inputs": "how many inputs of a join, or units of a map's items, have not ended",
-    "ok_inputs": "how many inputs of a join have a value",
-    "awaiting_inputs": "whether a join is admitted and only waits for inputs",
+    "units": "by number, the record of each unit that has not been dropped",
+    "touched": (
+        "the units whose status was set in this step: true for those that were made pending in it, "
+        "so that one that runs has started again"
+    ),
     # only for the units concerned
     "owner": (
         "of each unit of an item that there ever was, in order: its map and its place among the "
         "map's units"
     ),
     "items": "of an open map: the units of its items",
-    "facts": "what conditions and maps ask of an output",
     "notes": "the error, or the reason for an end without a value",
-    "inherited_failure": "whether it ended only because of what it depends on",
-    "previous_result": "of a node that runs again: how it ended before",
-    "chosen": "of a join: the inputs whose values it takes",
     "answers": "a person's answer: of a gate, or in the place of a call that had failed",
-    "approved": "a person's approval of what it writes",
     "questions": "what a person is asked, of those that wait and have had to put it together",
     "deadlines": "when it ends waiting, or expires; the run has PARK, OVERTIME, DRAIN, NEXT_TRY",
-    "past_deadline": "of a join whose deadline has passed: true until that has closed it",
-    "objections": "what was wrong with a node's last request",
     "taken_over": (
         "whether a program that runs again, or a run that forks another, has taken it over as it "
         "was"
     ),
-    "alone": "whether it starts alone, because it has failed in an activity that it shared",
     "shared": "of a unit that runs in an activity with others: the first of these",
     "effects": "what became of its writes, where its status does not tell",
     "sessions": "of a program that has started: where its script stands",
-    "ended_at": "when a call of a program ended, or a program first began, in milliseconds",
-    "last_end": "the last of these times; workers' clocks may have it ahead of the run",
-    "prompts": "of a model call whose grant was too small: the tokens of its prompt",
-    "spans": "when its last call itself began and ended, where its worker has said so",
+    "last_end": (
+        "when the last call of a program ended; workers' clocks may have it ahead of the run"
+    ),
     "used": "what its calls have used, in all generations",
     "resumed": (
         "of a write whose worker was lost: true once it has started again to learn what became of "
@@ -163,40 +120,13 @@ _SLOTS = {
 """The attributes of a run's state, and what each one is."""
 
 
-class Statuses(dict[int, int]):
-    """The column of statuses. `touched` has the units that were set in this step: true for those
-    that were made pending in it, so that one that runs has started again.
-    """
-
-    __slots__ = ("touched",)
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.touched: dict[int, bool] = {}
-
-    def __setitem__(self, unit: int, status: int) -> None:
-        self.touched[unit] = status == PENDING or self.touched.get(unit, False)
-        super().__setitem__(unit, status)
-
-
-COLUMNS = ("status", "generation", "digest", "size", "attempts", "millis", "started", "queued")
-"""What has an entry for each unit."""
 RECORDS = (
-    "facts",
     "notes",
-    "inherited_failure",
-    "previous_result",
     "answers",
-    "approved",
     "questions",
     "deadlines",
-    "objections",
     "taken_over",
-    "ended_at",
     "resumed",
-    "alone",
-    "prompts",
-    "spans",
     "used",
     "paid",
 )
@@ -238,50 +168,29 @@ class RunState:
         self.begun = self.streaming = self.draining = self.parked = self.ended = False
         self.held: Question | None = None
         self.end_status: EndStatus = "partial"
-        self._init_columns(graph)
+        self._init_units(graph)
         self._init_records()
         self._init_queues()
 
-    def _init_columns(self, graph: Graph) -> None:
-        self.status = Statuses()
-        self.generation: dict[int, int] = {}
-        self.digest: dict[int, str | None] = {}
-        self.size: dict[int, int] = {}
-        self.attempts: dict[int, int] = {}
-        self.millis: dict[int, int] = {}
-        self.started: dict[int, int] = {}
-        self.queued: dict[int, bool] = {}
-        self.open_deps: list[int] = []
-        self.open_inputs: list[int] = []
-        self.ok_inputs: list[int] = []
-        self.awaiting_inputs: list[bool] = []
-        self.open_columns(range(len(graph.specs)))
+    def _init_units(self, graph: Graph) -> None:
+        self.units: dict[int, Unit] = {}
+        self.touched: dict[int, bool] = {}
+        self.add_nodes(range(len(graph.specs)))
         # A node that takes over the end of another one waits for that one too.
         for node in graph.predecessor:
-            self.open_deps[node] += 1
+            self.units[node].open_deps += 1
 
     def _init_records(self) -> None:
         self.owner: list[tuple[int, int]] = []
         self.items: dict[int, range] = {}
-        self.facts: dict[int, dict[str, Any]] = {}
         self.notes: dict[int, tuple[str, str]] = {}
-        self.inherited_failure: dict[int, bool] = {}
-        self.previous_result: dict[int, str] = {}
-        self.chosen: dict[int, tuple[int, ...]] = {}
         self.answers: dict[int, Any] = {}
-        self.approved: dict[int, Approval] = {}
         self.questions: dict[int, Question] = {}
         self.deadlines: dict[int, int] = {}
-        self.past_deadline: dict[int, bool] = {}
-        self.objections: dict[int, tuple[str, ...]] = {}
         self.taken_over: dict[int, bool] = {}
-        self.ended_at: dict[int, int] = {}
         self.sessions: dict[int, Session] = {}
         self.effects: dict[int, tuple[Effect, ...]] = {}
         self.resumed: dict[int, bool] = {}
-        self.alone: dict[int, bool] = {}
-        self.prompts: dict[int, int] = {}
-        self.spans: dict[int, tuple[int, int]] = {}
         self.used: dict[int, Usage] = {}
         self.paid: dict[int, Usage] = {}
         self.slices: dict[int, Slice] = {}
@@ -299,54 +208,68 @@ class RunState:
         self.out: list[Decision] = []
 
     def add(self, units: range, generation: int = 1) -> None:
-        """Give new units their entries."""
-        self.status |= dict.fromkeys(units, PENDING)
-        self.generation |= dict.fromkeys(units, generation)
-        self.digest |= dict.fromkeys(units)
-        for column in (self.size, self.attempts, self.millis, self.started):
-            column |= dict.fromkeys(units, 0)
-        self.queued |= dict.fromkeys(units, False)
+        """Give new units their records."""
+        for unit in units:
+            self.units[unit] = Unit(generation=generation)
         self.waits.expect(units, self.now)
+
+    def set_status(self, unit: int, status: Status) -> None:
+        """Give a unit another status, and note that this step has touched it."""
+        self.touched[unit] = status == PENDING or self.touched.get(unit, False)
+        self.units[unit].status = status
+
+    def has_status(self, unit: int, *statuses: Status) -> bool:
+        """Whether a unit has one of these statuses. One that was dropped has none."""
+        return unit in self.units and self.units[unit].status in statuses
+
+    def has_generation(self, unit: int, generation: int) -> bool:
+        """Whether a unit has been started over just as often. One that was dropped has no
+        generation.
+        """
+        return unit in self.units and self.units[unit].generation == generation
+
+    def is_queued(self, unit: int) -> bool:
+        """Whether a unit is among the ready ones. One that was dropped is not."""
+        return unit in self.units and self.units[unit].queued
 
     def append(self, specs: list[NodeSpec], maker: int = -1) -> range:
         """Add nodes to the plan, and return their numbers; see `Graph.append`."""
         first = len(self.graph.specs)
         self.graph.append(specs, maker)
-        return self.open_columns(range(first, first + len(specs)))
+        return self.add_nodes(range(first, first + len(specs)))
 
-    def open_columns(self, new: range) -> range:
+    def add_nodes(self, new: range) -> range:
         """Give nodes their entries that have been added to the graph, and return them."""
         self.add(new)
         for node in new:
             deps, inputs = self.graph.deps[node], self.graph.specs[node].inputs
-            self.open_deps.append(len(deps))
-            self.open_inputs.append(len(inputs))
-            self.ok_inputs.append(0)
-            self.awaiting_inputs.append(False)
+            self.units[node].open_deps = len(deps)
+            self.units[node].open_inputs = len(inputs)
         return new
 
     def drop(self, unit: int) -> None:
-        """Delete the entries of a unit that is no more. Only its owner stays, and its
+        """Delete what is known about a unit that is no more. Only its owner stays, and its
         number is not used again.
         """
-        for name in (*COLUMNS, *RECORDS):
+        self.units.pop(unit, None)
+        self.touched.pop(unit, None)
+        for name in RECORDS:
             getattr(self, name).pop(unit, None)
-        self.status.touched.pop(unit, None)
         self.waits.open.pop(unit, None)
 
-    def units(self) -> list[int]:
-        """Return all units: the nodes in the order of the plan, then the items that
+    def numbers(self) -> list[int]:
+        """Return the numbers of all units: the nodes in the order of the plan, then the items that
         have not been dropped.
         """
         units = list(range(len(self.graph.specs)))
-        for unit in self.status:
+        for unit in self.units:
             if unit >= ITEMS:
                 units.append(unit)
         return units
 
-    def units_in(self, status: int) -> list[int]:
+    def units_in(self, status: Status) -> list[int]:
         """Return the units of this status, in the same order."""
-        return [unit for unit in self.units() if self.status[unit] == status]
+        return [unit for unit in self.numbers() if self.units[unit].status == status]
 
     def mark(self, node: int) -> None:
         """Have a node's status worked out again in this step, after all of its dependencies."""
@@ -475,7 +398,7 @@ class RunState:
         """Return a unit's path with its generation, or an earlier one: `n7`, then `n7~2`. So
         are activities called.
         """
-        generation = generation or self.generation[unit]
+        generation = generation or self.units[unit].generation
         path = self.path(unit)
         if generation == 1:
             return path
@@ -513,7 +436,7 @@ class RunState:
         """Return the fact that a compiled test reads: `at` is [node, name]."""
         node, name = test["at"]
         if name == ":status":
-            status = self.status[node]
+            status = self.units[node].status
             if status == BLOCKED:
                 status = SKIPPED
             return STATUS_NAMES[status]
@@ -522,7 +445,7 @@ class RunState:
                 return MISSING
             kind, _ = self.notes[node]
             return kind
-        facts = self.facts.get(node, {})
+        facts = self.units[node].facts or {}
         fact: Scalar | Missing = facts.get(name, MISSING)
         return fact
 

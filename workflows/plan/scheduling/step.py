@@ -58,18 +58,14 @@ from sennit.workflows.plan.scheduling.events import (
     Written,
 )
 from sennit.workflows.plan.scheduling.session import Session
-from sennit.workflows.plan.scheduling.state import (
-    DRAIN,
+from sennit.workflows.plan.scheduling.state import DRAIN, NEXT_TRY, OVERTIME, PARK, RunState
+from sennit.workflows.plan.scheduling.unit import (
     FAILED,
     IN_DOUBT,
-    NEXT_TRY,
-    OVERTIME,
-    PARK,
     PENDING,
     RUNNING,
     SUCCEEDED,
     WAITING,
-    RunState,
 )
 
 FOLLOWED = ("tool", "llm")
@@ -85,7 +81,7 @@ def step(state: RunState, event: Event, now: int | None = None) -> list[Decision
     out: list[Decision] = []
     if now is not None:
         state.now = now
-    state.status.touched.clear()
+    state.touched.clear()
 
     # A call that ends late still tells what it has used. Any other event counts only for a unit
     # that has not been dropped, and most events only after the run has started.
@@ -93,7 +89,7 @@ def step(state: RunState, event: Event, now: int | None = None) -> list[Decision
     unit = getattr(event, "unit", None)
     if isinstance(event, NodeEnded):
         _settle_late(state, event)
-    is_dropped = unit is not None and unit not in state.status
+    is_dropped = unit is not None and unit not in state.units
     if not state.begun and kind not in _EARLY:
         return out
     if is_dropped and (state.ended or kind is not NodeEnded):
@@ -127,11 +123,11 @@ def _settle_late(state: RunState, event: NodeEnded) -> None:
     usage = event.outcome.usage
     if state.budget is not None:
         state.budget.settle_late(unit, generation, usage)
-    if unit not in state.status:
+    if unit not in state.units:
         return
     slices.settle_late(state, unit, generation, usage)
     ready.wake_in_slices(state, unit)
-    is_late = state.status[unit] != RUNNING or state.generation[unit] != generation
+    is_late = state.units[unit].status != RUNNING or state.units[unit].generation != generation
     if is_late:
         _count_usage(state, unit, usage)
 
@@ -197,9 +193,9 @@ def _start_run(state: RunState, event: RunStarted) -> None:
     if state.held is not None:
         state.held = None
         termination.unpark(state)
-    state.waits.expect(state.status, state.now)
-    for node, missing in enumerate(state.open_deps):
-        if not missing and state.status[node] == PENDING:
+    state.waits.expect(state.units, state.now)
+    for node in range(len(state.graph.specs)):
+        if not state.units[node].open_deps and state.units[node].status == PENDING:
             admission.admit(state, node)
 
 
@@ -217,7 +213,7 @@ def _reject_plan(state: RunState, _: PlanRejected) -> None:
     """
     for unit in state.units_in(WAITING):
         completion.no_longer_wait(state, unit)
-        state.status[unit] = PENDING
+        state.set_status(unit, PENDING)
     state.held = None
     termination.unpark(state)
     state.streaming = True
@@ -230,18 +226,18 @@ def _end_node(state: RunState, event: NodeEnded) -> None:
             _free(state, unit, outcome)
         return
     # An end that comes late, or after a person has changed the unit, counts for nothing.
-    if state.status[unit] != RUNNING or state.generation[unit] != event.generation:
+    if state.units[unit].status != RUNNING or state.units[unit].generation != event.generation:
         return
 
     # What the start has cost is booked, and its slot is free, before its end is carried on.
     is_shared = unit in state.shared
     _note_call(state, unit, outcome)
     _free(state, unit, outcome)
-    state.attempts[unit] += _attempts(state, unit, outcome)
+    state.units[unit].attempts += _attempts(state, unit, outcome)
     if is_shared:
-        state.millis[unit] = outcome.millis
+        state.units[unit].millis = outcome.millis
     else:
-        state.millis[unit] = state.now - _first_start(state, unit)
+        state.units[unit].millis = state.now - _first_start(state, unit)
     if outcome.millis:
         tool = state.spec_of(unit).tool
         state.timings.note(tool, outcome.millis)
@@ -254,10 +250,10 @@ def _end_node(state: RunState, event: NodeEnded) -> None:
 
 def _first_start(state: RunState, unit: int) -> int:
     """Return when a unit started; of a map that gathers, when the first of its items did."""
-    start = state.started[unit]
+    start = state.units[unit].started
     for item in state.items.get(unit, ()):
-        if state.attempts[item]:
-            start = min(start, state.started[item])
+        if state.units[item].attempts:
+            start = min(start, state.units[item].started)
     return start
 
 
@@ -271,28 +267,29 @@ def _note_call(state: RunState, unit: int, outcome: Outcome) -> None:
 
     # Its span is known if its worker says it, and if it was made in this
     # start at the first attempt.
-    state.spans.pop(unit, None)
+    state.units[unit].span = None
     if not state.is_call(unit) or unit in state.answers:
         return
     began, ended = outcome.span
     if not any(outcome.span) or outcome.attempts != 1:
         return
-    if not state.started[unit] <= began <= ended:  # it was made before, and only found again
+    if not state.units[unit].started <= began <= ended:  # it was made before, and only found again
         return
     began = min(began, state.now)
     ended = min(ended, state.now)
-    state.spans[unit] = began, ended
+    state.units[unit].span = began, ended
 
     # In a shared activity a call may wait first for another one on which it depends,
     # and then for its turn.
-    since = state.started[unit]
+    since = state.units[unit].started
     if unit in state.shared:
         for dep in state.graph.deps[state.node_of(unit)]:
-            if dep in state.spans:
-                _, dep_ended = state.spans[dep]
+            span = state.units[dep].span
+            if span is not None:
+                _, dep_ended = span
                 since = max(since, dep_ended)
         since = min(began, since)
-    state.waits.total["dependency"] += since - state.started[unit]
+    state.waits.total["dependency"] += since - state.units[unit].started
     state.waits.total["slot"] += began - since
 
 
@@ -324,10 +321,10 @@ def _end_advance(state: RunState, program: int, outcome: Outcome) -> None:
     waits for is given up.
     """
     until = min(outcome.at or state.now, state.now)
-    state.millis[program] = max(0, until - state.started[program])
+    state.units[program].millis = max(0, until - state.units[program].started)
     program_calls.note_tasks(state, program, outcome.tasks)
     completion.complete(state, program, outcome)
-    has_value = state.status[program] == SUCCEEDED
+    has_value = state.units[program].status == SUCCEEDED
     if has_value or _failed_by_itself(outcome):
         program_calls.give_up_left(state, program)
     if has_value:
@@ -370,7 +367,7 @@ def _expire(state: RunState, unit: int) -> None:
         _try_again(state)
     elif unit in (PARK, OVERTIME):
         termination.end(state, "partial")
-    elif state.status.get(unit) == WAITING:
+    elif state.has_status(unit, WAITING):
         completion.no_longer_wait(state, unit)
         completion.fail(state, unit, "GateTimeout", "nobody answered in time")
     else:
@@ -383,13 +380,13 @@ def _try_again(state: RunState) -> None:
     """
     state.park_until = state.deadlines[PARK]
     for unit in termination.outages(state):
-        if state.status[unit] == FAILED:  # and has not been reset with one before it
+        if state.units[unit].status == FAILED:  # and has not been reset with one before it
             retry.retry(state, unit)
 
 
 def _answer(state: RunState, event: Answered) -> None:
     unit = event.unit
-    status = state.status[unit]
+    status = state.units[unit].status
     if status in (FAILED, IN_DOUBT):
         state.park_until = state.pause = 0
         retry.answer(state, unit, event.value)
@@ -409,7 +406,7 @@ def _retry(state: RunState, event: RetryRequested) -> None:
     retry.retry(state, event.unit)
     for unit in event.others:
         # And has not been reset with one before it.
-        if state.status.get(unit) in (FAILED, IN_DOUBT):
+        if state.has_status(unit, FAILED, IN_DOUBT):
             retry.retry(state, unit)
 
 
@@ -442,13 +439,13 @@ def _advance(state: RunState, event: ProgramAdvanced) -> None:
     """
     program = event.ended.unit
     generation = event.ended.generation
-    if state.status[program] != RUNNING or state.generation[program] != generation:
+    if state.units[program].status != RUNNING or state.units[program].generation != generation:
         return
     program_calls.append(state, event)
     _end_node(state, event.ended)
     for name, outcome in event.ends:
         unit = unit_called(state, program, name)
-        _end_node(state, NodeEnded(unit, state.generation[unit], outcome))
+        _end_node(state, NodeEnded(unit, state.units[unit].generation, outcome))
     if event.end is None:
         program_calls.settle(state, program)
     else:
@@ -493,7 +490,7 @@ def _start_ready(state: RunState) -> None:
 
     Short calls that may share an activity are gathered, and start together.
     """
-    heap, queued = state.heap, state.queued
+    heap = state.heap
     batches: dict[ready.Likeness, list[int]] = {}
     leaders: dict[tuple[ready.Likeness, tuple[int, ...]], int] = {}
     while True:
@@ -502,7 +499,7 @@ def _start_ready(state: RunState) -> None:
         if not heap:
             break
         unit = heap[0][2]
-        if not queued.get(unit):  # it was cancelled, or has started
+        if not state.is_queued(unit):  # it was cancelled, or has started
             heappop(heap)
             ready.pass_on(state, unit)
             ready.wake_in_slices(state, unit)
@@ -567,7 +564,7 @@ def _start_alone(state: RunState, unit: int) -> None:
 def _start_together(state: RunState, likeness: ready.Likeness, units: list[int]) -> None:
     for group in ready.groups_of(state, likeness, units):
         for unit in group:
-            if state.status[unit] != RUNNING:
+            if state.units[unit].status != RUNNING:
                 _mark_started(state, unit)
         if len(group) > 1:
             state.out.append(Start(tuple(group)))
@@ -592,13 +589,13 @@ def _following(state: RunState, unit: int) -> int:
 def _mark_started(state: RunState, unit: int) -> None:
     ready.take(state, unit)
     state.waits.end(unit, state.now, is_call=state.is_call(unit))
-    state.queued[unit] = False
-    state.status[unit] = RUNNING
+    state.units[unit].queued = False
+    state.set_status(unit, RUNNING)
     state.running += 1
     if state.kind_of(unit) == "program":
         _begin_advance(state, unit)
     else:
-        state.started[unit] = state.now
+        state.units[unit].started = state.now
     rate = ready.rate_of(state, unit)
     if rate is not None:
         rate.running += 1
@@ -614,8 +611,8 @@ def _begin_advance(state: RunState, program: int) -> None:
     if session.has_begun:
         session.last.told = programs.ended(state, session)
     else:
-        state.started[program] = state.now
-        state.ended_at.setdefault(program, state.now)
+        state.units[program].started = state.now
+        state.units[program].note_end(state.now)
 
 
 _EARLY = (

@@ -6,19 +6,17 @@ from collections.abc import Container, Sequence
 
 from sennit.workflows.plan.scheduling import completion, joins, programs, ready, slices
 from sennit.workflows.plan.scheduling.events import End, EndStatus
-from sennit.workflows.plan.scheduling.state import (
+from sennit.workflows.plan.scheduling.state import NEXT_TRY, PARK, RunState
+from sennit.workflows.plan.scheduling.unit import (
     BLOCKED,
     CANCELLED,
     FAILED,
     IN_DOUBT,
-    NEXT_TRY,
-    PARK,
     PENDING,
     RUNNING,
     SKIPPED,
     SUCCEEDED,
     WAITING,
-    RunState,
 )
 
 OUTAGES = ("RateLimited", "ServerFailed", "ServerUnreachable")
@@ -87,7 +85,7 @@ def _is_answer_whole(state: RunState) -> bool:
     what became of a write.
     """
     for node in state.graph.execution_plan.answer:
-        if state.status[node] != SUCCEEDED:
+        if state.units[node].status != SUCCEEDED:
             return False
     if any_unknown(state) or lost_maps(state):
         return False
@@ -100,7 +98,7 @@ def lost_maps(state: RunState) -> list[int]:
     """
     maps: list[int] = []
     for node in state.items:
-        if state.status[node] == SUCCEEDED and _is_lost(state, node):
+        if state.units[node].status == SUCCEEDED and _is_lost(state, node):
             maps.append(node)
     return maps
 
@@ -120,7 +118,7 @@ def _answers_nothing(state: RunState) -> bool:
         inputs: Sequence[int] = ()
         if not state.is_item(unit):
             inputs = joins.inputs_of(state, unit)
-        if inputs and state.status[unit] == SUCCEEDED:
+        if inputs and state.units[unit].status == SUCCEEDED:
             stack += inputs
         else:
             leaves.append(unit)
@@ -136,14 +134,18 @@ def _is_lost(state: RunState, unit: int) -> bool:
     """Whether a unit has no value because it has failed, and `on_error` has skipped it; or a map,
     because all of its items have. What a condition or a person has skipped is not lost.
     """
-    if state.status[unit] == SUCCEEDED:
+    if state.units[unit].status == SUCCEEDED:
         return not state.is_item(unit) and _are_all_lost(state, state.values(unit))
 
     # In a chain, the failure is noted at an earlier unit of the item.
-    while state.is_item(unit) and state.status[unit] == SKIPPED and unit in state.inherited_failure:
+    while (
+        state.is_item(unit)
+        and state.units[unit].status == SKIPPED
+        and state.units[unit].inherited_failure
+    ):
         unit = state.before(unit)
     note = state.notes.get(unit)
-    if state.status[unit] != SKIPPED or note is None:
+    if state.units[unit].status != SKIPPED or note is None:
         return False
     kind, _ = note
     return kind not in _NO_FAILURES
@@ -159,7 +161,7 @@ def unused_failures(state: RunState) -> list[int]:
 def _failed_nodes(state: RunState) -> list[int]:
     """Return the nodes that have failed, without items of maps, in plan order."""
     nodes = range(len(state.graph.specs))
-    return [node for node in nodes if state.status[node] == FAILED]
+    return [node for node in nodes if state.units[node].status == FAILED]
 
 
 def _is_unused(state: RunState, node: int) -> bool:
@@ -235,7 +237,7 @@ def _is_outage(state: RunState, node: int) -> bool:
         return False
     for unit in (node, *state.items.get(node, ())):
         note = state.notes.get(unit)
-        if state.status[unit] == FAILED and note is not None and note[0] in OUTAGES:
+        if state.units[unit].status == FAILED and note is not None and note[0] in OUTAGES:
             return True
     return False
 
@@ -307,7 +309,7 @@ def _is_caught(state: RunState, call: int, raised: Container[int]) -> bool:
     the loop of a model was.
     """
     for join in state.graph.joins[call]:
-        if state.status[join] == SUCCEEDED:
+        if state.units[join].status == SUCCEEDED:
             return True
     return call not in raised and programs.has_taken_notice(state, call)
 
@@ -320,7 +322,7 @@ def _excused(state: RunState) -> list[bool]:
     answer = dict.fromkeys(graph.execution_plan.answer)
     excused: list[bool] = []
     for node in range(len(graph.specs)):
-        excused.append(state.status[node] in _SETTLED)
+        excused.append(state.units[node].status in _SETTLED)
 
     # From the end of the plan to its beginning, for a node is excused by those that depend on it.
     order = graph.order()[::-1]
@@ -350,7 +352,7 @@ def _is_excused(state: RunState, node: int, excused: Sequence[bool]) -> bool:
 
 def _is_unread(state: RunState, node: int) -> bool:
     """Whether a script has called this write, and was never told that it has failed."""
-    if state.graph.specs[node].effect != "write" or state.status[node] != FAILED:
+    if state.graph.specs[node].effect != "write" or state.units[node].status != FAILED:
         return False
     if state.graph.caller_of(node) < 0 or programs.is_left_behind(state, node):
         return False
@@ -360,7 +362,7 @@ def _is_unread(state: RunState, node: int) -> bool:
 def _is_blamed(state: RunState, node: int) -> bool:
     """Whether a failed node is to blame, and not the node whose fallback it is."""
     host = state.graph.predecessor.get(node)
-    return host is None or state.status[host] != FAILED
+    return host is None or state.units[host].status != FAILED
 
 
 def _follows_from_another(state: RunState, node: int) -> bool:
@@ -369,7 +371,7 @@ def _follows_from_another(state: RunState, node: int) -> bool:
     causes = spec.inputs
     if spec.kind == "program":
         causes = programs.failures_read(state, node)
-    return any(state.status[cause] in (FAILED, BLOCKED) for cause in causes)
+    return any(state.units[cause].status in (FAILED, BLOCKED) for cause in causes)
 
 
 def end(state: RunState, status: EndStatus) -> None:
@@ -393,16 +395,16 @@ def end(state: RunState, status: EndStatus) -> None:
 
     # Each unit gets a status that is an end.
     final = CANCELLED if status == "cancelled" else SKIPPED
-    for unit in state.units():
-        before = state.status[unit]
+    for unit in state.numbers():
+        before = state.units[unit].status
         if before == RUNNING:
             completion.cut_off(state, unit)
-            state.status[unit] = CANCELLED
+            state.set_status(unit, CANCELLED)
             state.notes[unit] = _RUN_OVER
         elif before == IN_DOUBT:
-            state.status[unit] = FAILED
+            state.set_status(unit, FAILED)
         elif before in (PENDING, WAITING, BLOCKED) or before > BLOCKED:
-            state.status[unit] = final
+            state.set_status(unit, final)
 
     # A write that was cut off goes on to run until its end is told.
     if not state.running:

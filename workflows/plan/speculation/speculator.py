@@ -29,7 +29,8 @@ from sennit.workflows.plan.scheduling.events import (
     Start,
     TimeAdvanced,
 )
-from sennit.workflows.plan.scheduling.state import ENDED, PENDING, RUNNING, SUCCEEDED, RunState
+from sennit.workflows.plan.scheduling.state import RunState
+from sennit.workflows.plan.scheduling.unit import ENDED, PENDING, RUNNING, SUCCEEDED
 from sennit.workflows.plan.speculation.follower import (
     EarlyTool,
     Follower,
@@ -170,7 +171,7 @@ class Speculator:
         reply that still comes.
         """
         tool = self._early_tool(name)
-        if tool is None or state.status.get(unit) != RUNNING:
+        if tool is None or not state.has_status(unit, RUNNING):
             return []
         if state.kind_of(unit) != "llm":
             return []
@@ -231,7 +232,7 @@ class Speculator:
         call: by their numbers.
         """
         spec = state.spec_of(unit)
-        is_first = state.generation[unit] == 1 and not state.attempts[unit]
+        is_first = state.units[unit].generation == 1 and not state.units[unit].attempts
         if not is_first or not _is_speculative(state, unit) or self.is_stopped:
             return ()
         found = []
@@ -312,7 +313,7 @@ class Speculator:
 
     def _note(self, state: RunState, event: Event) -> None:
         """Note the units behind which something may be called early."""
-        if isinstance(event, NodeEnded) and state.status.get(event.unit) == SUCCEEDED:
+        if isinstance(event, NodeEnded) and state.has_status(event.unit, SUCCEEDED):
             if (event.unit, event.generation) not in self._chosen_for:
                 self._chosen_for[event.unit, event.generation] = None
                 self._undecided.append(event.unit)
@@ -460,11 +461,11 @@ def _waits_for_a_decision(state: RunState, node: int) -> bool:
     person stand only calls that are `pure`, or whose tools say that they may be made `early`.
     """
     spec = state.graph.specs[node]
-    is_waiting = state.status[node] == PENDING and state.generation[node] == 1
+    is_waiting = state.units[node].status == PENDING and state.units[node].generation == 1
     if not is_waiting or not _is_speculative(state, node) or spec.is_successor:
         return False
     for source in spec.reads:
-        if state.status[source] != SUCCEEDED:
+        if state.units[source].status != SUCCEEDED:
             return False
     usual = state.timings.millis(spec)
     if usual is not None and usual < SLOW_MILLIS:
@@ -504,7 +505,7 @@ def _open_before(state: RunState, node: int) -> list[int]:
     while waiting:
         later = waiting.pop()
         for earlier in (*state.graph.deps[later], *state.graph.specs[later].inputs):
-            if state.status[earlier] not in ENDED and earlier not in found:
+            if state.units[earlier].status not in ENDED and earlier not in found:
                 found[earlier] = None
                 waiting.append(earlier)
         if len(found) > MAX_WALKED:
@@ -517,7 +518,7 @@ def _known(state: RunState, unit: int, tool: str, known: ReadCall) -> EarlyCall:
     return EarlyCall(
         number=0,
         unit=unit,
-        generation=state.generation[unit],
+        generation=state.units[unit].generation,
         tool=tool,
         kind=known.kind,
         fresh_for=known.fresh_for,
@@ -533,7 +534,7 @@ def _early(state: RunState, node: int) -> EarlyCall:
     return EarlyCall(
         number=0,
         unit=node,
-        generation=state.generation[node],
+        generation=state.units[node].generation,
         tool=spec.tool,
         kind=_kind(spec),
         fresh_for=spec.fresh_for,

@@ -29,7 +29,7 @@ class WritesUnderWay:
         for unit in decision.units:
             kinds = written_kinds(state, unit)
             if kinds:
-                self.kinds[unit, state.generation[unit]] = kinds
+                self.kinds[unit, state.units[unit].generation] = kinds
                 found |= dict.fromkeys(kinds)
         return tuple(found)
 

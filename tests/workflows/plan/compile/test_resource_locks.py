@@ -9,8 +9,9 @@ from sennit.workflows.plan.compile.graph import Graph
 from sennit.workflows.plan.compile.resource_locks import locks_of
 from sennit.workflows.plan.language.nodes import ToolCall
 from sennit.workflows.plan.scheduling.events import NodeEnded, Outcome, RunStarted
-from sennit.workflows.plan.scheduling.state import RUNNING, RunState
+from sennit.workflows.plan.scheduling.state import RunState
 from sennit.workflows.plan.scheduling.step import step
+from sennit.workflows.plan.scheduling.unit import RUNNING
 
 TOOLS: dict[str, dict[str, Any]] = {
     "read": {"effect": "read", "resource": "file:{docs}/{path}"},

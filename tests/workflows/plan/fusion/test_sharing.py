@@ -30,7 +30,7 @@ def together(run: Play, *names: str, **fields: Any) -> list[str]:
     words = []
     for name in names:
         unit = run.unit(name)
-        ended = NodeEnded(unit, run.state.generation[unit], Outcome(f"of {name}", 1, **fields), more=True)
+        ended = NodeEnded(unit, run.state.units[unit].generation, Outcome(f"of {name}", 1, **fields), more=True)
         words += run.act(ended)
     return words + run.act(TimeAdvanced())
 

@@ -305,7 +305,7 @@ def test_no_more_calls_run_than_the_rate_allows_and_none_waits_for_nothing(
         models = [unit for unit in flying if jobs[unit][1]]
         assert len(models) == rate.running <= limit
         if len(flying) < window:
-            waiting = [unit for unit in range(len(jobs)) if run.state.queued[unit]]
+            waiting = [unit for unit in range(len(jobs)) if run.state.units[unit].queued]
             assert not waiting or (rate.room <= 0 and all(jobs[unit][1] for unit in waiting))
         if chance.random() < 0.3:
             run.crash()
@@ -397,4 +397,4 @@ def test_a_step_reserves_the_nodes_of_the_calls_that_it_may_make_itself() -> Non
     out = step(state, ProgramAdvanced(ended, made, "s2", (3,), ends=ends))
     assert (budget.spent.nodes, budget.reserved[0].nodes) == (4, 1 + 3)
     assert [each.units for each in out if isinstance(each, Start)] == [(0,)]
-    assert (state.running, state.activities, state.millis[1]) == (1, 1, 20)
+    assert (state.running, state.activities, state.units[1].millis) == (1, 1, 20)

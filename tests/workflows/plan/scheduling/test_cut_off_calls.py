@@ -20,8 +20,9 @@ from sennit.workflows.plan.scheduling.events import (
     RunStarted,
     Written,
 )
-from sennit.workflows.plan.scheduling.state import RUNNING, SUCCEEDED, RunState
+from sennit.workflows.plan.scheduling.state import RunState
 from sennit.workflows.plan.scheduling.step import step
+from sennit.workflows.plan.scheduling.unit import RUNNING, SUCCEEDED
 
 MILLION = 1_000_000
 OnFailure = Literal["park", "partial"]
@@ -42,7 +43,7 @@ class Scheduler:
         return step(self.state, event, self.now)
 
     def end(self, unit: int, outcome: Outcome) -> list[Decision]:
-        return self.tell(NodeEnded(unit, self.state.generation[unit], outcome))
+        return self.tell(NodeEnded(unit, self.state.units[unit].generation, outcome))
 
 
 def paid(tokens: int) -> Usage:
@@ -106,7 +107,7 @@ def test_a_ledger_brings_back_no_doubt_that_a_person_has_decided() -> None:
     run.tell(RetryRequested(0))
     run.tell(LedgerRead((Written("w", "", 1, "unknown"),)))
     decisions = run.end(0, Outcome("d", 1))
-    assert run.state.status[0] == SUCCEEDED
+    assert run.state.units[0].status == SUCCEEDED
     assert [decision.status for decision in decisions if isinstance(decision, End)] == ["done"]
 
 

@@ -164,7 +164,7 @@ def test_the_map_and_the_fallback_of_a_loser_are_cancelled_too() -> None:
     run.tick(7)
     assert sorted(run.ok("a")) == ["cancel m[0]", "cancel m[1]", "cancel s", "close j", "end done"]
     cut_off = [run.unit(name) for name in ("m[0]", "m[1]", "s")]
-    assert [(run.state.attempts[unit], run.state.millis[unit]) for unit in cut_off] == [(1, 7)] * 3
+    assert [(run.state.units[unit].attempts, run.state.units[unit].millis) for unit in cut_off] == [(1, 7)] * 3
 
 
 def test_a_deadline_counts_from_the_first_start_of_an_input() -> None:

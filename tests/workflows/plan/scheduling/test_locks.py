@@ -11,7 +11,8 @@ from sennit.workflows.plan.scheduling import ready
 from sennit.workflows.plan.scheduling.budget import Budget, Rate
 from sennit.workflows.plan.scheduling.events import BudgetRaised, NodeEnded, Outcome
 from sennit.workflows.plan.scheduling.locks import Lock
-from sennit.workflows.plan.scheduling.state import ENDED, RUNNING, RunState
+from sennit.workflows.plan.scheduling.state import RunState
+from sennit.workflows.plan.scheduling.unit import ENDED, RUNNING
 
 ONE = [("file", EXCLUSIVE)]
 COUNT = 300
@@ -139,11 +140,11 @@ def test_no_wake_up_is_lost(block: int) -> None:
 
 def _disturb(run: Play, chance: random.Random, count: int) -> None:
     name, act = f"n{chance.choice(run.state.units_in(RUNNING))}", chance.random()
-    over = [unit for unit in range(count) if run.state.status[unit] in ENDED]
+    over = [unit for unit in range(count) if run.state.units[unit].status in ENDED]
     if act < 0.5:
         run.end(name, Outcome("x", usage=Usage(chance.choice([0, 20, 90]), calls=1)))
     elif act < 0.6:
-        run.act(NodeEnded(run.unit(name), run.state.generation[run.unit(name)], Outcome("x"), more=True))
+        run.act(NodeEnded(run.unit(name), run.state.units[run.unit(name)].generation, Outcome("x"), more=True))
         run.give_up(f"n{chance.randrange(count)}")
     elif act < 0.7:
         run.give_up(f"n{chance.randrange(count)}")
@@ -166,7 +167,7 @@ def _finish(run: Play, seed: int) -> None:
     while run.state.running or _owed(run.state):
         effects = [(unit, each) for unit, found in run.state.effects.items() for each in found]
         in_flight = [(unit, each.generation) for unit, each in effects if each.status == "in flight"]
-        running = [(unit, run.state.generation[unit]) for unit in run.state.units_in(RUNNING)]
+        running = [(unit, run.state.units[unit].generation) for unit in run.state.units_in(RUNNING)]
         unit, generation = (running or in_flight or _owed(run.state))[0]
         run.act(NodeEnded(unit, generation, Outcome("x", usage=Usage(5, calls=1))))
         _check_waits(run.state, seed)
@@ -179,8 +180,8 @@ def _check_waits(state: RunState, seed: int) -> None:
     in_line = dict.fromkeys(unit for _, _, unit in state.heap)
     first = [heap[0][2] for heap in state.waiting_budget.values()]
     budget_holds = any(ready._lacking(state, unit) for unit in first)
-    for unit in state.units():
-        if not state.queued[unit]:
+    for unit in state.numbers():
+        if not state.units[unit].queued:
             continue
         assert unit not in in_line, f"{seed}: it is ready, and there is room"
         rate = ready.rate_of(state, unit)

@@ -118,7 +118,7 @@ def test_conditions_read_a_join_by_what_is_known_of_its_inputs(policy: str, fact
     run.begin()
     for count, name in enumerate("abc", 10):
         run.ok(name, count=count)
-    assert (run.status("j"), run.state.facts[3]) == ("succeeded", {fact: value})
+    assert (run.status("j"), run.state.units[3].facts) == ("succeeded", {fact: value})
 
 
 def test_a_fact_that_only_the_whole_value_can_tell_needs_an_activity() -> None:

@@ -41,20 +41,20 @@ from sennit.workflows.plan.scheduling.programs import (
 )
 from sennit.workflows.plan.scheduling.retry import is_passed
 from sennit.workflows.plan.scheduling.snapshot import dump, load
-from sennit.workflows.plan.scheduling.state import (
+from sennit.workflows.plan.scheduling.state import NEXT_TRY, RunState
+from sennit.workflows.plan.scheduling.step import step
+from sennit.workflows.plan.scheduling.termination import blocking_failures
+from sennit.workflows.plan.scheduling.unit import (
     CANCELLED,
     DELEGATED,
     FAILED,
-    NEXT_TRY,
     PENDING,
     RUNNING,
     STATUS_NAMES,
     SUCCEEDED,
     WAITING,
-    RunState,
+    Status,
 )
-from sennit.workflows.plan.scheduling.step import step
-from sennit.workflows.plan.scheduling.termination import blocking_failures
 from sennit.workflows.run.outcomes import outcome_of
 
 Script = Callable[[], Generator[Any, Any, Any]]
@@ -128,7 +128,7 @@ class World:
                 [unit] = decision.units
                 step(self.state, InputsRead(unit))
                 units = (unit, decision.following) if decision.following >= 0 else (unit,)
-                self.flying.append([(each, self.state.generation[each]) for each in units])
+                self.flying.append([(each, self.state.units[each].generation) for each in units])
             elif isinstance(decision, Cancel):
                 key = decision.unit, decision.generation
                 self.flying = [flight for flight in self.flying if flight[0] != key]
@@ -164,7 +164,7 @@ class World:
     def tell(self, unit: int, generation: int, *, again: bool = False) -> bool:
         """Have the scheduler take how a unit ended; return whether it has a value."""
         spec = self.state.graph.specs[unit]
-        is_stale = self.state.generation[unit] != generation  # it was not cancelled alone
+        is_stale = self.state.units[unit].generation != generation  # it was not cancelled alone
         if again or is_stale:
             self.act(NodeEnded(unit, generation, Outcome(attempts=0, again=True)))
             return False
@@ -186,8 +186,8 @@ class World:
         state = self.state
         session = self.sessions[state.sessions[unit].last.session]
         for node in state.sessions[unit].last.told:
-            status = STATUS_NAMES[state.status[node]]
-            value = state.digest[node] if status == "succeeded" else state.notes[node][1]
+            status = STATUS_NAMES[state.units[node].status]
+            value = state.units[node].digest if status == "succeeded" else state.notes[node][1]
             number = int(state.graph.specs[node].id.rpartition("_")[2])
             session = session.told(number, status, value or "")
         calls, end = self.advance(session)
@@ -226,7 +226,7 @@ class World:
     def page(self, unit: int, session: Session, calls: tuple[str, ...], made: Any) -> ProgramAdvanced:
         state = self.state
         before, ends, end = made
-        mark = f"{state.sessions[unit].last.session}g{state.generation[unit]}"
+        mark = f"{state.sessions[unit].last.session}g{state.units[unit].generation}"
         new = [
             NodeSpec(
                 f"c{mark}_{number}",
@@ -247,7 +247,7 @@ class World:
         past = tuple(node for number, node in opened.items() if number in told and node < first)
         inputs = [node for number, node in sorted(opened.items()) if number not in told and node >= first]
         self.sessions[f"s{mark}"] = Session(calls, session.ends)
-        ended = NodeEnded(unit, state.generation[unit], Outcome("a session", delegated=True))
+        ended = NodeEnded(unit, state.units[unit].generation, Outcome("a session", delegated=True))
         names = tuple((f"c{mark}_{number}", outcome) for number, outcome in ends.items())
         return ProgramAdvanced(ended, new, f"s{mark}", tuple(inputs), past, ends=names, end=end)
 
@@ -291,7 +291,7 @@ def test_a_program_gives_the_same_in_any_order_of_ends(name: str, in_place: bool
     for seed in range(25):
         world = World(SCRIPTS[name], seed, in_place=in_place).run()
         assert world.end == "done", seed
-        assert world.state.digest[0] == World(SCRIPTS[name]).run().state.digest[0], seed
+        assert world.state.units[0].digest == World(SCRIPTS[name]).run().state.units[0].digest, seed
         assert set(world.tried.values()) == {1}, seed
 
 
@@ -308,7 +308,7 @@ def test_a_failure_that_nobody_catches_parks_the_run_and_its_retry_goes_on(in_pl
             world.act(RetryRequested(failed[0], tuple(failed[1:])))
             world.run()
         assert world.end == "done"
-        assert world.state.digest[0] == World(fan).run().state.digest[0]
+        assert world.state.units[0].digest == World(fan).run().state.units[0].digest
         succeeded = world.state.units_in(SUCCEEDED)
         assert not set(succeeded) & set(world.state.notes), "what failed before is no error of what has a value"
         assert world.tried == Counter({f"b{number}": 1 for number in range(6)}) + Counter(["b1", "b4", "last"])
@@ -322,9 +322,9 @@ def test_an_advance_that_its_worker_could_not_make_is_retried_alone() -> None:
     assert blocking_failures(state) == (0,)
     decisions = step(state, RetryRequested(0))
     assert [each.units for each in decisions if isinstance(each, Start)] == [(0,)]
-    assert (advance_number(state, 0), state.generation[0]) == (2, 2)
+    assert (advance_number(state, 0), state.units[0].generation) == (2, 2)
     step(state, NodeEnded(0, 2, Outcome("v")))
-    assert (state.digest[0], state.ended) == ("v", True)
+    assert (state.units[0].digest, state.ended) == ("v", True)
 
 
 @pytest.mark.parametrize("kind", ["StoreUnavailable", "WorkerLost", "TooManyCalls"])
@@ -336,7 +336,7 @@ def test_an_edited_program_begins_again_also_if_its_worker_could_not_make_an_adv
     step(state, NodeEnded(0, 1, Outcome(error=(kind, "away"))))
     decisions = step(state, ProgramEdited(0, "q"))
     assert [each.units for each in decisions if isinstance(each, Start)] == [(0,)]
-    assert (advance_number(state, 0), state.generation[0]) == (1, 2)
+    assert (advance_number(state, 0), state.units[0].generation) == (1, 2)
     assert state.graph.specs[0].page == "q"
     assert list(state.sessions[0].left) == [1]
 
@@ -352,17 +352,17 @@ def test_a_program_that_has_ended_runs_again_from_its_start(end: str) -> None:
     error = None if end == "succeeded" else ("StoreUnavailable", "away")
     step(state, NodeEnded(0, 1, Outcome(None if error else "v", error=error)))
     step(state, SkipRequested(0))
-    assert STATUS_NAMES[state.status[0]] == end
+    assert STATUS_NAMES[state.units[0].status] == end
     decisions = step(state, RetryRequested(0))
     assert [each.units for each in decisions if isinstance(each, Start)] == [(0,)]
-    assert (advance_number(state, 0), state.generation[0]) == (1, 2)
+    assert (advance_number(state, 0), state.units[0].generation) == (1, 2)
     assert list(state.sessions[0].left) == [2]
 
 
 @in_place
 def test_a_failure_that_is_caught_is_no_failure_of_the_run(in_place: bool) -> None:
     world = World(caught, fails={"x": 1}, in_place=in_place).run()
-    assert (world.end, world.state.digest[0]) == ("done", "['of instead', 'of y']")
+    assert (world.end, world.state.units[0].digest) == ("done", "['of instead', 'of y']")
 
 
 @pytest.mark.parametrize(("effect", "status"), [("read", "cancelled"), ("write", "running")])
@@ -373,7 +373,7 @@ def test_a_call_that_a_program_does_not_wait_for_is_cancelled_unless_it_writes(e
 
     world = World(script, holds="slow", effect=effect).run()
     slow = next(unit for unit, spec in enumerate(world.state.graph.specs) if spec.summary == "slow")
-    assert STATUS_NAMES[world.state.status[slow]] == status
+    assert STATUS_NAMES[world.state.units[slow].status] == status
     assert world.end == ("done" if effect == "read" else "")
 
 
@@ -399,7 +399,9 @@ def test_a_person_gives_the_result_of_a_failed_call_and_the_program_goes_on(
         if crashes:
             world.state = load(world.state.graph, dump(world.state))
         world.run()
-    assert world.state.digest[0] == str([f"{'by hand' if n in (1, 4) else 'of'} b{n}" for n in range(6)] + ["of last"])
+    assert world.state.units[0].digest == str(
+        [f"{'by hand' if n in (1, 4) else 'of'} b{n}" for n in range(6)] + ["of last"]
+    )
     twice = {name for name, count in world.tried.items() if count > 1}
     assert twice <= ({"b1", "b4"} if in_place else set()), "only a step that runs again makes again what has failed"
 
@@ -418,12 +420,12 @@ def test_a_caught_call_that_gets_another_end_takes_the_program_back_to_it(
 
     world = World(script, fails={"x": 1, "last": 1}, in_place=in_place).run()
     failed = next(unit for unit, spec in enumerate(world.state.graph.specs) if spec.summary == "x")
-    assert world.state.status[failed] == FAILED
+    assert world.state.units[failed].status == FAILED
     assert is_passed(world.state, failed)
     assert not is_passed(world.state, blocking_failures(world.state)[-1]), "the program has ended by this one"
     world.act(event(failed))
     assert world.run().end == "done"
-    assert world.state.digest[0] == "['of x', 'of y', 'of last']"
+    assert world.state.units[0].digest == "['of x', 'of y', 'of last']"
 
 
 @in_place
@@ -503,7 +505,7 @@ def test_an_edited_program_makes_only_the_calls_that_changed(in_place: bool) -> 
         before = len(world.state.graph.specs)
         world.edit(edited("", "right")).run()
         assert world.end == "done"
-        assert world.state.digest[0] == World(edited("", "right")).run().state.digest[0]
+        assert world.state.units[0].digest == World(edited("", "right")).run().state.units[0].digest
         assert set(world.tried.values()) == {1}
         calls = [spec.summary for spec in world.state.graph.specs if spec.kind == "tool"]
         assert sorted(calls) == ["b0", "b1", "b2", "first", "last", "right", "wrong"], "each call is one node"
@@ -526,7 +528,7 @@ def test_a_program_is_edited_at_any_moment(moment: int, edits: int, in_place: bo
         for _ in range(edits):
             world.edit(edited("", "new"))
         assert world.run().end == "done"
-        assert world.state.digest[0] == World(edited("", "new")).run().state.digest[0]
+        assert world.state.units[0].digest == World(edited("", "new")).run().state.units[0].digest
         assert set(world.tried.values()) == {1}
         assert not world.state.units_in(RUNNING)
 
@@ -538,7 +540,7 @@ def test_a_call_in_flight_that_an_edit_removes_is_cancelled() -> None:
     [[(old, _), *_]] = world.flying
     world.flying.clear()  # it takes for ever
     assert world.edit(edited("", "new")).run().end == "done"
-    assert world.state.status[old] == CANCELLED
+    assert world.state.units[old].status == CANCELLED
 
 
 def test_an_edit_that_fails_can_be_edited_again() -> None:
@@ -564,7 +566,7 @@ def test_an_edit_that_fails_by_itself_gives_up_what_only_the_old_script_called(r
     world = World(fan, holds="b5").run()
     old = next(unit for unit, spec in enumerate(world.state.graph.specs) if spec.summary == "b5")
     assert world.edit(broken).run().state.parked
-    assert STATUS_NAMES[world.state.status[old]] == "cancelled"
+    assert STATUS_NAMES[world.state.units[old].status] == "cancelled"
     assert len(blocking_failures(world.state)) == 1
     world.holds = ""
     assert world.edit(fan).run().end == "done"
@@ -596,11 +598,11 @@ def test_a_program_that_fails_in_a_later_step_has_its_on_error(on_error: dict[st
     added(state, paged("main_1", key="a"), then(2))
     step(state, NodeEnded(2, 1, Outcome(error=("Failed", "no"))))
     step(state, NodeEnded(0, 1, Outcome(error=(CALL_FAILED, "no"))))
-    assert STATUS_NAMES[state.status[0]] == status
+    assert STATUS_NAMES[state.units[0].status] == status
     assert not state.parked
     if status == "succeeded":
         step(state, NodeEnded(1, 1, Outcome("v")))
-        assert (state.digest[0], state.ended) == ("d", True)
+        assert (state.units[0].digest, state.ended) == ("d", True)
 
 
 def writes(name: str, **fields: Any) -> NodeSpec:
@@ -608,7 +610,7 @@ def writes(name: str, **fields: Any) -> NodeSpec:
 
 
 def statuses(state: RunState) -> dict[str, str]:
-    return {spec.id: STATUS_NAMES[state.status[unit]] for unit, spec in enumerate(state.graph.specs)}
+    return {spec.id: STATUS_NAMES[state.units[unit].status] for unit, spec in enumerate(state.graph.specs)}
 
 
 def ends(state: RunState, name: str, outcome: Outcome | None = None) -> None:
@@ -672,7 +674,7 @@ def test_a_program_that_goes_back_waits_again_for_what_it_had_given_up_since() -
     added(state, paged("main_1", key="a"), paged("main_2", key="b"), then(2, 3))
     step(state, NodeEnded(2, 1, Outcome(error=("ToolError", "no"))))
     step(state, NodeEnded(0, 1, Outcome("without both")))
-    assert STATUS_NAMES[state.status[3]] == "cancelled"
+    assert STATUS_NAMES[state.units[3].status] == "cancelled"
     step(state, RetryRequested(2))
     decisions = step(state, NodeEnded(2, 2, Outcome("v")))
     assert [each.units for each in decisions if isinstance(each, Start)] == [(0,), (3,)]
@@ -696,9 +698,9 @@ def test_a_call_that_a_person_has_run_again_outlives_the_end_of_its_program() ->
     step(state, NodeEnded(2, 1, Outcome("v")))
     step(state, RetryRequested(2))
     step(state, NodeEnded(0, 1, Outcome("v of the first end")))
-    assert (state.status[2], STATUS_NAMES[state.status[3]]) == (RUNNING, "cancelled")
+    assert (state.units[2].status, STATUS_NAMES[state.units[3].status]) == (RUNNING, "cancelled")
     step(state, NodeEnded(2, 2, Outcome("w")))
-    assert (state.status[0], state.sessions[0].number) == (RUNNING, 1)
+    assert (state.units[0].status, state.sessions[0].number) == (RUNNING, 1)
     assert 2 in state.sessions[0].last.told
 
 
@@ -717,9 +719,9 @@ def test_people_see_what_a_program_tells_of_its_tasks() -> None:
     assert [state.graph.specs[node].id for node in blocking_failures(state)] == ["main"]
     step(state, ProgramEdited(0, "q"))
     added(state, paged("main_r2_1", "task", key="a"), paged("main_r2_2", key="c"), then(5))
-    assert STATUS_NAMES[state.status[1]] == "running"
+    assert STATUS_NAMES[state.units[1].status] == "running"
     restored_state = restored(state)
-    assert STATUS_NAMES[restored_state.status[1]] == "running"
+    assert STATUS_NAMES[restored_state.units[1].status] == "running"
 
 
 def test_a_sleep_starts_when_its_time_has_come_also_after_an_edit_and_a_snapshot() -> None:
@@ -743,11 +745,11 @@ def test_when_calls_ended_is_kept_through_an_edit_and_a_snapshot() -> None:
     added(state, paged("main_1", key="a"), paged("main_2", key="b"), then(1, 2))
     step(state, NodeEnded(2, 1, Outcome("v")), 5_000)
     step(state, NodeEnded(1, 1, Outcome(error=("Broken", "no"))), 7_000)
-    assert (state.ended_at[2], state.ended_at[1]) == (5_000, 7_000)
+    assert (state.units[2].ended_at, state.units[1].ended_at) == (5_000, 7_000)
     step(state, ProgramEdited(0, "p"), 9_000)
     state = restored(state)
-    assert (state.ended_at[2], state.ended_at[1]) == (5_000, 7_000)
-    assert state.ended_at[0] == 0, "when the program began for the first time"
+    assert (state.units[2].ended_at, state.units[1].ended_at) == (5_000, 7_000)
+    assert state.units[0].ended_at == 0, "when the program began for the first time"
     assert beginning(state, 0) == {"since": 9_000, "ends": {"main": 0}, "failed": ("a",)}
     state.last_end = 9_400  # by the clock of its worker
     assert beginning(state, 0)["since"] == 9_400, "what was told before is not after the edit"
@@ -794,8 +796,8 @@ def test_a_failed_call_of_a_script_that_was_replaced_blocks_nothing() -> None:
     state = begun()
     added(state, paged("main_1", "llm", key="a"), then(1))
     state.graph.go_on_with([paged("main_1_t1_1"), paged("main_1_t2", "llm")], 1)
-    for unit in state.open_columns(range(2, 4)):
-        state.status[unit] = FAILED
+    for unit in state.add_nodes(range(2, 4)):
+        state.set_status(unit, FAILED)
         state.notes[unit] = ("ServerFailed", "500")
     step(state, NodeEnded(1, 1, Outcome(error=("ServerFailed", "500"))))
     step(state, NodeEnded(0, 1, Outcome(error=("CallFailed", "a"))))
@@ -816,8 +818,8 @@ def test_a_loop_that_wrote_in_a_later_turn_is_not_skipped() -> None:
     added(state, paged("main_1", "llm", key="a"), then(1))
     state.graph.go_on_with([paged("main_1_t2", "llm")], 1)
     state.graph.go_on_with([writes("main_1_t2_1", key=""), paged("main_1_t3", "llm")], 2)
-    for unit in state.open_columns(range(2, 5)):
-        state.status[unit] = SUCCEEDED
+    for unit in state.add_nodes(range(2, 5)):
+        state.set_status(unit, SUCCEEDED)
     step(state, NodeEnded(1, 1, Outcome(error=("ServerFailed", "500"))))
     step(state, NodeEnded(0, 1, Outcome(error=("CallFailed", "a"))))
     step(state, ProgramEdited(0, "p2"))
@@ -834,7 +836,7 @@ def test_what_a_program_is_told_later_ended_later_whatever_the_clocks_of_workers
     step(state, NodeEnded(3, 1, Outcome("v", at=4_990)))
     step(state, NodeEnded(2, 1, Outcome("v", at=4_980)))
     step(state, InputsRead(0))
-    assert [state.ended_at[unit] for unit in (1, 2, 3)] == [5_000, 5_001, 5_002]
+    assert [state.units[unit].ended_at for unit in (1, 2, 3)] == [5_000, 5_001, 5_002]
 
 
 def test_the_order_of_ends_is_kept_across_an_advance_that_was_told_nothing() -> None:
@@ -849,7 +851,7 @@ def test_the_order_of_ends_is_kept_across_an_advance_that_was_told_nothing() -> 
     assert state.sessions[0].advances[2].told == ()
     step(state, NodeEnded(3, 1, Outcome("v", at=4_000)), 7_000)
     step(state, InputsRead(0))
-    assert state.ended_at[3] > 5_000, "the clock of its worker is wrong"
+    assert (state.units[3].ended_at or 0) > 5_000, "the clock of its worker is wrong"
 
 
 def test_calls_that_a_step_has_made_ended_when_it_says_also_those_that_failed() -> None:
@@ -862,9 +864,12 @@ def test_calls_that_a_step_has_made_ended_when_it_says_also_those_that_failed() 
     }
     ends = tuple((name, outcome_of(reply)) for name, reply in replies.items())
     step(state, advanced(state, *calls, then(1, 2), ends=ends), 9_000)
-    assert [(state.started[unit], state.ended_at[unit]) for unit in (1, 2)] == [(5_000, 5_000), (7_000, 7_000)]
+    assert [(state.units[unit].started, state.units[unit].ended_at) for unit in (1, 2)] == [
+        (5_000, 5_000),
+        (7_000, 7_000),
+    ]
     step(state, InputsRead(0))
-    assert [state.ended_at[unit] for unit in (1, 2)] == [5_000, 7_000]
+    assert [state.units[unit].ended_at for unit in (1, 2)] == [5_000, 7_000]
 
 
 @pytest.mark.parametrize(("effect", "status"), [("read", "cancelled"), ("write", "running")])
@@ -875,7 +880,7 @@ def test_what_a_program_gives_up_is_cancelled_unless_it_writes_or_is_waited_for(
     step(state, NodeEnded(3, 1, Outcome("v")))
     added(state, paged("main_s3", "program"), past=(1, 3), given_up=("main_1", "main_2"))
     assert list(state.sessions[0].waits) == [2], "for the rest of what it waited for before"
-    assert [STATUS_NAMES[state.status[unit]] for unit in (1, 2)] == [status, "running"]
+    assert [STATUS_NAMES[state.units[unit].status] for unit in (1, 2)] == [status, "running"]
 
 
 def test_a_program_of_an_earlier_version_fails_by_name_and_can_be_edited() -> None:
@@ -887,13 +892,14 @@ def test_a_program_of_an_earlier_version_fails_by_name_and_can_be_edited() -> No
     state.append([call, older], 0)
     state.graph.specs[0].successor = 2
     state.running = 0
-    state.status |= {0: DELEGATED, 1: FAILED, 2: PENDING}
+    for unit, status in enumerate((DELEGATED, FAILED, PENDING)):
+        state.units[unit].status = status
     state = restored(state)
     assert blocking_failures(state) == (0,), "not what its script has called: the program is to be edited"
     assert state.notes[0][1].endswith("edit the program")
     [start] = [each for each in step(state, ProgramEdited(0, "p")) if isinstance(each, Start)]
     assert start.units == (0,)
-    step(state, NodeEnded(0, state.generation[0], Outcome("v")))
+    step(state, NodeEnded(0, state.units[0].generation, Outcome("v")))
     assert state.ended
 
 
@@ -902,11 +908,11 @@ def test_a_program_whose_session_an_earlier_version_has_noted_fails_by_name_and_
     state = begun()
     added(state, paged("main_1", key="a"), paged("main_2", key="b"), then(1, 2))
     step(state, NodeEnded(1, 1, Outcome("v")))
-    state.running, state.status[0] = 0, DELEGATED
+    state.running, state.units[0].status = 0, DELEGATED
     body = unpack(dump(state), 1 << 20)
     body["sessions"] = [[program, *rows] for program, *rows in body.pop("programs")]
     state = load(Graph(ExecutionPlan.unpack(state.graph.execution_plan.pack())), pack(body))
-    assert (STATUS_NAMES[state.status[0]], state.notes[0][0]) == ("failed", PROGRAM_FAILED)
+    assert (STATUS_NAMES[state.units[0].status], state.notes[0][0]) == ("failed", PROGRAM_FAILED)
     assert state.notes[0][1].endswith("edit the program")
     [start] = [each for each in step(state, ProgramEdited(0, "p")) if isinstance(each, Start)]
     assert start.units == (0,)
@@ -915,7 +921,7 @@ def test_a_program_whose_session_an_earlier_version_has_noted_fails_by_name_and_
     assert list(state.sessions[0].left) == [2]
 
 
-def older(call: NodeSpec, status: int) -> RunState:
+def older(call: NodeSpec, status: Status) -> RunState:
     """Return a run of an earlier version: its script has made a call in its second step, which waits for it."""
     first, second = paged("main_s2", "program", is_successor=True), paged("main_s3", "program", is_successor=True)
     second.inputs = [2]
@@ -926,7 +932,8 @@ def older(call: NodeSpec, status: int) -> RunState:
     state.append([call, second], 1)
     state.graph.specs[0].successor, state.graph.specs[1].successor = 1, 3
     state.running = 0
-    state.status |= {0: DELEGATED, 1: DELEGATED, 2: status, 3: PENDING}
+    for unit, its_status in enumerate((DELEGATED, DELEGATED, status, PENDING)):
+        state.units[unit].status = its_status
     return state
 
 
@@ -937,16 +944,16 @@ def test_what_an_older_program_asks_is_given_up_when_its_new_script_does_not_cal
     state = restored(state)
     assert is_left_behind(state, 2)
     step(state, ProgramEdited(0, "p"))
-    step(state, NodeEnded(0, state.generation[0], Outcome("v")))
-    assert (STATUS_NAMES[state.status[2]], state.waiting, state.ended) == ("cancelled", 0, True)
+    step(state, NodeEnded(0, state.units[0].generation, Outcome("v")))
+    assert (STATUS_NAMES[state.units[2].status], state.waiting, state.ended) == ("cancelled", 0, True)
 
 
 def test_a_call_of_an_older_program_that_ends_later_does_no_harm() -> None:
     state = restored(older(paged("main_1", key="a"), FAILED))
     [start] = [each for each in step(state, RetryRequested(2)) if isinstance(each, Start)]
     assert start.units == (2,)
-    step(state, NodeEnded(2, state.generation[2], Outcome("v")))
-    assert STATUS_NAMES[state.status[0]] == "failed", "it waits for another script"
+    step(state, NodeEnded(2, state.units[2].generation, Outcome("v")))
+    assert STATUS_NAMES[state.units[0].status] == "failed", "it waits for another script"
 
 
 def test_an_older_program_that_was_edited_goes_on_as_new_like_any_other() -> None:
@@ -954,8 +961,8 @@ def test_an_older_program_that_was_edited_goes_on_as_new_like_any_other() -> Non
     step(state, ProgramEdited(0, "p"))
     added(state, paged("main_r2_1", key="b"), paged("main_r2_2", key="c"), then(4, 5))
     state = restored(state)
-    assert state.status[0] == DELEGATED
+    assert state.units[0].status == DELEGATED
     assert list(state.sessions[0].waits) == [4, 5]
     step(state, NodeEnded(4, 1, Outcome("v")))
-    step(state, NodeEnded(0, state.generation[0], Outcome("v")))
+    step(state, NodeEnded(0, state.units[0].generation, Outcome("v")))
     assert state.ended

@@ -20,7 +20,7 @@ from sennit.workflows.plan.scheduling.events import (
 from sennit.workflows.plan.scheduling.ready import unpaid
 from sennit.workflows.plan.scheduling.retry import repeated
 from sennit.workflows.plan.scheduling.snapshot import dump, load
-from sennit.workflows.plan.scheduling.state import COLUMNS, RunState
+from sennit.workflows.plan.scheduling.state import RunState
 from sennit.workflows.plan.scheduling.step import step
 from sennit.workflows.views.writes import writes_of
 
@@ -161,7 +161,7 @@ def test_what_an_approved_write_asks_again_is_not_approved() -> None:
     run.begin()
     run.approve("w")
     assert run.end("w", Outcome(attempts=0, question=Question("other", "d", "another file"))) == ["ask w"]
-    assert run.state.approved == {}
+    assert run.state.units[0].approved is None
 
 
 def test_a_rejected_write_and_an_answered_gate_are_asked_about_again_when_retried() -> None:
@@ -498,7 +498,7 @@ def test_a_failed_write_that_is_answered_asks_for_no_approval() -> None:
     run.fail("w", "UnknownOutcome")
     assert repeated(run.state, 0) == [0]
     assert repeated(run.state, 0, runs=False) == []
-    run.state.approved.clear()
+    run.state.units[0].approved = None
     assert run.answer("w") == ["start w~2"]
     assert run.ok("w") == ["start b"]
 
@@ -563,17 +563,16 @@ def test_an_item_behind_one_of_another_map_is_skipped_by_itself(count: int) -> N
 
 def test_a_map_that_opens_again_leaves_nothing_of_its_former_items() -> None:
     run = reopened()
-    late = run.state.units()[-1] - 2
-    for name in COLUMNS:
-        assert len(getattr(run.state, name)) == 2 + 2, name
-    assert [run.state.path(unit) for unit in run.state.units()] == ["l", "m", "m[0]", "m[1]"]
+    late = run.state.numbers()[-1] - 2
+    assert len(run.state.units) == 2 + 2
+    assert [run.state.path(unit) for unit in run.state.numbers()] == ["l", "m", "m[0]", "m[1]"]
     before = dump(run.state)
     assert run.act(NodeEnded(late, 1, Outcome("late", 1))) == []
     assert (run.act(SkipRequested(late)), run.act(RetryRequested(late))) == ([], [])
     assert dump(run.state) == before
     again = load(run.state.graph, before)
-    assert (again.units(), dump(again)) == (run.state.units(), before)
-    assert again.path(again.units()[-1]) == "m[1]"
+    assert (again.numbers(), dump(again)) == (run.state.numbers(), before)
+    assert again.path(again.numbers()[-1]) == "m[1]"
     run.ok("m[0]", "m[1]", "m")
     assert run.status("m") == "succeeded"
 

@@ -23,8 +23,9 @@ from sennit.workflows.plan.scheduling.events import (
 )
 from sennit.workflows.plan.scheduling.ready import grant
 from sennit.workflows.plan.scheduling.slices import left_in_tasks, left_of
-from sennit.workflows.plan.scheduling.state import CANCELLED, FAILED, RUNNING, SUCCEEDED, RunState
+from sennit.workflows.plan.scheduling.state import RunState
 from sennit.workflows.plan.scheduling.step import step
+from sennit.workflows.plan.scheduling.unit import CANCELLED, FAILED, RUNNING, SUCCEEDED
 
 
 def task(name: str, around: str = "", **limits: int) -> NodeSpec:
@@ -56,7 +57,7 @@ def used(state: RunState, name: str, tokens: int, *, generation: int = 1, **fiel
 def why(state: RunState, name: str) -> str:
     """How a call has failed, "" if it has not."""
     unit = state.graph.by_id[name]
-    return ": ".join(state.notes[unit]) if state.status[unit] == FAILED else ""
+    return ": ".join(state.notes[unit]) if state.units[unit].status == FAILED else ""
 
 
 def spent(state: RunState, name: str) -> int:
@@ -100,7 +101,7 @@ def test_calls_that_wait_are_refused_once_the_budget_is_spent() -> None:
     assert not why(state, "c")
     used(state, "b", 10)
     assert [bool(why(state, name)) for name in "abcd"] == [False, False, True, True]
-    assert state.status[0] == RUNNING, "its script is told"
+    assert state.units[0].status == RUNNING, "its script is told"
 
 
 def test_siblings_are_untouched_and_nested_tasks_share_the_slice_around_them() -> None:
@@ -169,7 +170,7 @@ def test_the_turns_of_a_models_tool_loop_spend_from_its_own_budget() -> None:
     added(state, own, llm("b"), then(1, 2))
     assert state.slices[1].budget.limits == {"calls": 1}
     state.graph.go_on_with([paged("a.2", "llm")], 1)
-    new = state.open_columns(range(len(state.graph.specs) - 1, len(state.graph.specs)))
+    new = state.add_nodes(range(len(state.graph.specs) - 1, len(state.graph.specs)))
     state.used[1] = Usage(10, calls=1)
     assert left_of(state, new[0]) == {"calls": 0}
 
@@ -190,7 +191,7 @@ def test_a_cancelled_call_counts_with_what_it_tells_late_and_frees_what_waits() 
 
 def advanced_with(state: RunState, **told: Any) -> Any:
     """The program has gone on beside calls that run, and waits for those of before."""
-    state.status[0] = RUNNING
+    state.set_status(0, RUNNING)
     state.running += 1
     return advanced(state, then(name="main_s9"), **told)
 
@@ -230,7 +231,7 @@ def test_an_edit_counts_what_its_script_takes_over_and_nothing_else() -> None:
     added(state, *calls, then(2, 4, name="main_g_s2"))
     its = state.slices[1].budget
     assert (its.limits, its.spent.tokens) == ({"tokens": 2_000}, 600)
-    assert state.status[state.graph.by_id["new"]] == RUNNING
+    assert state.units[state.graph.by_id["new"]].status == RUNNING
 
 
 def test_a_call_that_waited_for_its_slice_waits_again_when_an_edited_script_makes_it_again() -> None:
@@ -319,9 +320,11 @@ def test_at_random_a_slice_is_what_its_calls_have_used_and_nothing_is_forgotten(
     for _ in range(400):
         check_sums(state)
         running = [unit for unit in state.units_in(RUNNING) if unit]
-        if state.status[0] == RUNNING:
+        if state.units[0].status == RUNNING:
             # The script waits for the rest again, as long as something is left.
-            open_ones = [unit for unit in state.sessions[0].waits if state.status[unit] not in (SUCCEEDED, FAILED)]
+            open_ones = [
+                unit for unit in state.sessions[0].waits if state.units[unit].status not in (SUCCEEDED, FAILED)
+            ]
             if not open_ones:
                 break
             past = tuple(unit for unit in state.sessions[0].waits if unit not in open_ones)
@@ -329,7 +332,8 @@ def test_at_random_a_slice_is_what_its_calls_have_used_and_nothing_is_forgotten(
         elif running and rng.random() < 0.8:
             unit = rng.choice(running)
             step(
-                state, NodeEnded(unit, state.generation[unit], Outcome("v", usage=Usage(rng.randint(0, 900), calls=1)))
+                state,
+                NodeEnded(unit, state.units[unit].generation, Outcome("v", usage=Usage(rng.randint(0, 900), calls=1))),
             )
         elif rng.random() < 0.3:
             state = restored(state)
@@ -358,9 +362,9 @@ def check_sums(state: RunState) -> None:
         inside = [unit for unit in state.sessions[0].calls if is_inside(state, unit, holder)]
         total = sum(state.used.get(unit, NO_USAGE).tokens for unit in inside)
         assert its.budget.spent.tokens == total
-        assert its.budget.held.calls == sum(state.status[unit] == RUNNING for unit in inside)
-        assert set(its.budget.reserved) == {unit for unit in inside if state.status[unit] == RUNNING}
-        assert all(state.status[unit] != CANCELLED for unit in inside)
+        assert its.budget.held.calls == sum(state.units[unit].status == RUNNING for unit in inside)
+        assert set(its.budget.reserved) == {unit for unit in inside if state.units[unit].status == RUNNING}
+        assert all(state.units[unit].status != CANCELLED for unit in inside)
 
 
 def is_inside(state: RunState, unit: int, holder: int) -> bool:

@@ -11,8 +11,9 @@ from sennit.workflows.plan.language.packing import pack, unpack
 from sennit.workflows.plan.limits import MAX_SNAPSHOT_BYTES
 from sennit.workflows.plan.scheduling.events import NodeEnded, Outcome, RunStarted, Start
 from sennit.workflows.plan.scheduling.snapshot import dump, load
-from sennit.workflows.plan.scheduling.state import PENDING, WAITING, RunState
+from sennit.workflows.plan.scheduling.state import RunState
 from sennit.workflows.plan.scheduling.step import step
+from sennit.workflows.plan.scheduling.unit import PENDING, WAITING
 
 
 def test_answers_and_facts_of_any_json_survive() -> None:
@@ -20,9 +21,9 @@ def test_answers_and_facts_of_any_json_survive() -> None:
     run.begin()
     run.answer("g", {"text": "naïve, half a pair: \ud83d", "list": [1, 2.5, None, True]})
     run.ok("a", count=float("inf"), name="ü")
-    before = (run.state.answers, run.state.facts)
+    before = (run.state.answers, run.state.units[1].facts)
     run.crash()
-    assert (run.state.answers, run.state.facts) == before
+    assert (run.state.answers, run.state.units[1].facts) == before
     run.ok("g")
     run.crash()
     assert run.state.answers == {}, "the answer is the gate's output by now"
@@ -35,7 +36,7 @@ def test_a_replan_that_waited_for_a_person_in_the_version_before_is_asked_for_ag
     body["expansion_requests"] = [(0, ["request", 3, "why", [], 0, False])]
     body["status"], body["waiting"], body["running"] = [WAITING], 1, 0
     found = load(run.state.graph, pack(body))
-    assert (found.status[0], found.queued[0], found.waiting) == (PENDING, True, 0)
+    assert (found.units[0].status, found.units[0].queued, found.waiting) == (PENDING, True, 0)
 
 
 def test_a_snapshot_of_the_version_before_is_loaded() -> None:
@@ -46,7 +47,7 @@ def test_a_snapshot_of_the_version_before_is_loaded() -> None:
     body = unpack(dump(run.state), MAX_SNAPSHOT_BYTES)
     del body["last_end"], body["most_agents"]
     found = load(run.state.graph, pack(body))
-    assert found.last_end == max(run.state.ended_at.values(), default=0)
+    assert found.last_end == max(unit.ended_at or 0 for unit in run.state.units.values())
     assert found.most_agents == run.state.most_agents
 
 

@@ -36,8 +36,9 @@ from sennit.workflows.plan.scheduling.events import (
     TimeAdvanced,
 )
 from sennit.workflows.plan.scheduling.snapshot import dump, load
-from sennit.workflows.plan.scheduling.state import PENDING, RUNNING, WAITING, RunState
+from sennit.workflows.plan.scheduling.state import RunState
 from sennit.workflows.plan.scheduling.step import step
+from sennit.workflows.plan.scheduling.unit import PENDING, RUNNING, WAITING, Status
 from sennit.workflows.plan.scheduling.waits import CAUSES
 from sennit.workflows.views.figures import record_of
 
@@ -77,7 +78,8 @@ class AnyRun(RuleBasedStateMachine):
         copy = load(self.graph, text)
         assert dump(copy) == text
         copy.draining = self.state.draining
-        copy.started = dict(self.state.started)
+        for unit, record in copy.units.items():
+            record.started = self.state.units[unit].started
         before = self.over
         decisions = step(self.state, event)
         assert step(copy, event) == decisions
@@ -89,14 +91,14 @@ class AnyRun(RuleBasedStateMachine):
             assert keys
         assert self.state.activities <= self.state.window
 
-    def units(self, status: int) -> list[int]:
+    def units(self, status: Status) -> list[int]:
         return self.state.units_in(status)
 
     @precondition(lambda self: self.units(RUNNING))
     @rule(data=st.data(), kind=st.sampled_from(("ends", "ends", "fails", "again", "skipped")), count=st.integers(0, 5))
     def a_unit_ends(self, data: st.DataObject, kind: str, count: int) -> None:
         unit = data.draw(st.sampled_from(self.units(RUNNING)))
-        key = unit, self.state.generation[unit]
+        key = unit, self.state.units[unit].generation
         del self.world.live[key]
         outcome = Outcome(f"d{count % 2}", 1, {"count": count, "items.length": count % 4})
         if kind == "fails":
@@ -117,13 +119,13 @@ class AnyRun(RuleBasedStateMachine):
 
     @rule(data=st.data(), kind=st.sampled_from(("retry", "retry", "skip", "answer", "judge", "late", "begun")))
     def anything_happens_to_any_unit(self, data: st.DataObject, kind: str) -> None:
-        unit = data.draw(st.sampled_from(self.state.units()))
+        unit = data.draw(st.sampled_from(self.state.numbers()))
         events: dict[str, Event] = {
             "retry": RetryRequested(unit),
             "skip": SkipRequested(unit),
             "answer": Answered(unit, 1),
             "judge": ApprovalDecided(unit, True),
-            "late": NodeEnded(unit, self.state.generation[unit] - 1, Outcome("old")),
+            "late": NodeEnded(unit, self.state.units[unit].generation - 1, Outcome("old")),
             "begun": RunStarted(),
         }
         self.act(events[kind])
@@ -146,7 +148,7 @@ class AnyRun(RuleBasedStateMachine):
     def every_count_is_right(self) -> None:
         if hasattr(self, "state"):
             check_structure(self.state)
-            assert [key for key in self.world.live if self.state.status[key[0]] != RUNNING] == [] or self.over
+            assert [key for key in self.world.live if self.state.units[key[0]].status != RUNNING] == [] or self.over
 
     @invariant()
     def it_can_always_be_told_what_parallelism_has_brought(self) -> None:
@@ -187,7 +189,7 @@ class Worker:
     def finish_one(self) -> None:
         """End one call, or answer one question."""
         unit = self.waiting.pop(self.data.draw(st.integers(0, len(self.waiting) - 1)))
-        if self.state.status[unit] == WAITING:
+        if self.state.units[unit].status == WAITING:
             gate = self.state.spec_of(unit).kind == "gate"
             self.take(step(self.state, Answered(unit, 1) if gate else ApprovalDecided(unit, True)))
             return
@@ -212,11 +214,15 @@ def test_without_failures_exactly_those_nodes_are_ready_that_graphlib_says(
     ended: list[int] = []
 
     def is_gathered(node: int) -> bool:
-        return state.graph.specs[node].kind in ("join", "map") and state.digest[node] is not None
+        return state.graph.specs[node].kind in ("join", "map") and state.units[node].digest is not None
 
     worker.take(step(state, RunStarted()))
     while not state.ended:
-        begun = {node for node in waits if state.status[node] != PENDING or state.queued[node] or node in state.items}
+        begun = {
+            node
+            for node in waits
+            if state.units[node].status != PENDING or state.units[node].queued or node in state.items
+        }
         assert begun - behind == ready - behind
         assert ready & behind <= begun
         worker.finish_one()
@@ -239,9 +245,9 @@ def test_the_same_events_give_the_same_decisions(execution_plan: ExecutionPlan, 
         state = RunState(Graph(ExecutionPlan.unpack(execution_plan.pack())), window=window)
         log = [step(state, RunStarted())]
         for number, unit in enumerate(units):
-            known = state.units()[unit % len(state.status)]
+            known = state.numbers()[unit % len(state.units)]
             outcome = Outcome("d", 1, {"count": number}) if number % 3 else Outcome(error=("ToolFailed", "boom"))
-            log.append(step(state, NodeEnded(known, state.generation[known], outcome)))
+            log.append(step(state, NodeEnded(known, state.units[known].generation, outcome)))
             log.append(step(state, RetryRequested(known) if number % 4 == 0 else Answered(known, number)))
         logs.append(log)
     assert logs[0] == logs[1]

@@ -8,8 +8,9 @@ from doubles.plan.pages import advanced, begun, paged
 from sennit.workflows.plan.compile.execution_plan import EXCLUSIVE, SHARED, NodeSpec
 from sennit.workflows.plan.scheduling.budget import Rate
 from sennit.workflows.plan.scheduling.events import Outcome
-from sennit.workflows.plan.scheduling.state import RUNNING, SUCCEEDED, RunState
+from sennit.workflows.plan.scheduling.state import RunState
 from sennit.workflows.plan.scheduling.step import step
+from sennit.workflows.plan.scheduling.unit import RUNNING, SUCCEEDED
 
 
 def append(state: RunState, *specs: NodeSpec, ends: dict[str, Outcome]) -> None:
@@ -22,11 +23,11 @@ def test_a_call_that_is_taken_over_frees_no_lock_and_takes_none() -> None:
     state = begun()
     calls = [paged("w", locks=[("file", EXCLUSIVE)], effect="write"), paged("r", locks=[("file", SHARED)])]
     append(state, *calls, ends={})
-    assert [state.status[unit] for unit in (1, 2)] == [RUNNING, 0], "the write holds the lock, and the read waits"
+    assert [state.units[unit].status for unit in (1, 2)] == [RUNNING, 0], "the write holds the lock, and the read waits"
     other = begun()
     append(other, *calls, ends={"r": Outcome("v", at=500)})
-    assert other.status[2] == SUCCEEDED
-    assert other.status[1] == RUNNING
+    assert other.units[2].status == SUCCEEDED
+    assert other.units[1].status == RUNNING
     assert list(other.locks["file"].holders) == [1]
 
 

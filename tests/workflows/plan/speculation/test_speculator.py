@@ -28,8 +28,9 @@ from sennit.workflows.plan.scheduling.events import (
     TimeAdvanced,
     Written,
 )
-from sennit.workflows.plan.scheduling.state import WAITING, RunState
+from sennit.workflows.plan.scheduling.state import RunState
 from sennit.workflows.plan.scheduling.step import step
+from sennit.workflows.plan.scheduling.unit import WAITING
 from sennit.workflows.plan.speculation.follower import EarlyTool, Follower, Speculation
 from sennit.workflows.plan.speculation.limits import MAX_ASKED
 from sennit.workflows.plan.speculation.speculator import Begin, Choice, Drop, Speculator
@@ -187,10 +188,15 @@ class Life:
                 for unit in decision.units:
                     self._start(unit)
         self._carry_out(choices)
-        for unit, status in self.state.status.items():
-            if status == WAITING and unit not in self.asked:
+        for unit, record in self.state.units.items():
+            if record.status == WAITING and unit not in self.asked:
                 self.asked[unit] = None
                 self._after(10 * self._drawn(unit).randint(1, 900), Answered(unit, "yes"))
+
+    @property
+    def statuses(self) -> dict[int, int]:
+        """The statuses of all units."""
+        return {unit: record.status for unit, record in self.state.units.items()}
 
     def _drawn(self, unit: int) -> Random:
         return Random(f"{self.seed}/{unit}")
@@ -210,7 +216,7 @@ class Life:
         if outcome.error is None:
             self.values[spec.id] = self._used(unit, key) or self._read(spec.tool, key)
             outcome = Outcome(digest=self.values[spec.id])
-        self._after(millis, NodeEnded(unit, self.state.generation[unit], outcome))
+        self._after(millis, NodeEnded(unit, self.state.units[unit].generation, outcome))
         if spec.kind == "llm" and self.speculator is not None:
             self._write_calls(unit, millis)
 
@@ -297,7 +303,7 @@ def test_a_run_that_speculates_ends_as_one_that_does_not(share: int) -> None:
         eager.run()
         assert eager.values == calm.values, f"SENNIT_SEEDS: seed {seed}"
         assert eager.effects == calm.effects, f"SENNIT_SEEDS: seed {seed}"
-        assert eager.state.status == calm.state.status, f"SENNIT_SEEDS: seed {seed}"
+        assert eager.statuses == calm.statuses, f"SENNIT_SEEDS: seed {seed}"
         assert eager.speculator is not None
         made += eager.speculator.made
         hits += eager.speculator.hits
@@ -345,7 +351,7 @@ class Desk:
 
     def end(self, unit: int, *, now: int | None = None, more: bool = False, **outcome: Any) -> list[Choice]:
         ended = Outcome(**{"digest": "0" * 40, **outcome})
-        return self.take(NodeEnded(unit, self.state.generation[unit], ended, more=more), now)
+        return self.take(NodeEnded(unit, self.state.units[unit].generation, ended, more=more), now)
 
 
 def begun(choices: list[Choice]) -> list[str]:
@@ -527,9 +533,9 @@ def test_a_call_that_a_person_has_started_over_uses_nothing() -> None:
     desk = in_a_loop(followers=(follower("look", "look"),))
     desk.end(0)
     assert desk.speculator.usable(desk.state, 0, 1) == (), "it has been attempted"
-    desk.state.attempts[0] = 0
+    desk.state.units[0].attempts = 0
     assert desk.speculator.usable(desk.state, 0, 1) == (1,)
-    desk.state.generation[0] = 2
+    desk.state.units[0].generation = 2
     assert desk.speculator.usable(desk.state, 0, 1) == ()
 
 
