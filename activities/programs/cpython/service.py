@@ -10,7 +10,7 @@ import gc
 import json
 from typing import Any, Final
 
-from sennit.activities.programs.cpython import fixed_world, imports
+from sennit.activities.programs.cpython import fixed_world, imports, rehearsal
 from sennit.activities.programs.cpython.session import ScriptSession
 from sennit.activities.sandbox.computing_parent import Lines
 
@@ -27,18 +27,20 @@ def prepare() -> None:
 
 
 def settle() -> None:
-    """Change this process, and so each copy of it, so that equal scripts do equal things.
+    """Change this process, and so each copy of it, so that equal scripts do equal things, and run
+    what each copy will run.
 
     Done once, this takes no time and no memory of the process of each script.
     """
     fixed_world.settle()
+    # The session collects garbage as calls end. Between two ends only so many objects make the
+    # collector begin alone.
+    gc.set_threshold(_MOST_OBJECTS)
+    rehearsal.rehearse(serve)
 
 
 def serve(lines: Lines) -> None:
     """Run a session until there are no more messages."""
-    # The session collects garbage as calls end. Between two ends only so many objects make the
-    # collector begin alone.
-    gc.set_threshold(_MOST_OBJECTS)
 
     def exchange(message: dict[str, Any]) -> dict[str, Any]:
         lines.write(_line_of(message))
