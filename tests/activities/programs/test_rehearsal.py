@@ -35,7 +35,7 @@ TRACES = (
     "fixed_world._state.instances += 1",
     "import re; re.sub('(a)', r'\\1', 'a')",
     "import typing; typing.Literal['trace']",
-    "import warnings; warnings.warn('trace')",
+    "import json; json.__warningregistry__ = {}",
     "import linecache; linecache.cache['trace'] = 1",
     "sys.kept = type('Trace', (RuntimeError,), {})",
 )
