@@ -207,6 +207,7 @@ class _NotedRun:
             model=model[:200],
             began=max(0, call.began - first),
             millis=call.millis,
+            took=call.took,
             attempts=call.attempts,
             tokens=call.tokens,
             failure=failure,

@@ -25,6 +25,8 @@ class CallEnded(Message):
     began: int
     """In milliseconds by the server's time."""
     millis: int = 0
+    took: int = 0
+    """How long the early call took whose output this one has taken over; 0 without one."""
     attempts: int = 1
     tokens: int = 0
     error: str = ""

@@ -50,8 +50,6 @@ def _call(state: RunState, unit: int, took: Mapping[int, int]) -> CallEnded:
 
     # By the clocks of two machines a call may seem to end before it began.
     millis = max(0, ended - began)
-    if unit in took:
-        millis = took[unit]
 
     # A node has a maker if it was not in the plan: then a model or a script has made the call.
     has_maker = spec.maker >= 0
@@ -60,6 +58,7 @@ def _call(state: RunState, unit: int, took: Mapping[int, int]) -> CallEnded:
         plan=spec.page,
         began=began,
         millis=millis,
+        took=took.get(unit, 0),
         attempts=state.units[unit].attempts,
         tokens=used.tokens,
         error=own_error(state, unit),

@@ -102,7 +102,7 @@ class PatternTable(_Row):
         for call in made:
             row = self.tools.setdefault(call.key, ToolRow())
             row.calls += 1
-            row.millis += call.millis
+            row.millis += call.took or call.millis
 
         for pair in _pairs_together(made):
             self._row(*pair).together += 1

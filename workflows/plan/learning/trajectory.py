@@ -67,6 +67,8 @@ class NotedCall(_Kept):
     model: str = Field(default="", max_length=200)
     began: Millis
     millis: Millis
+    took: Millis = 0
+    """How long the early call took whose output this one has taken over; 0 without one."""
     attempts: Count = 1
     tokens: Count = 0
     failure: str = Field(default="", max_length=20)

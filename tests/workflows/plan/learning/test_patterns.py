@@ -38,6 +38,13 @@ def test_a_pair_counts_the_runs_in_which_it_came_and_in_which_something_was_used
     assert "read -> search" not in table.pairs
 
 
+def test_a_call_that_has_taken_over_an_early_output_teaches_how_long_the_early_call_took() -> None:
+    table = PatternTable()
+    table.fold(run_of(call("search", 0, took=3_000), call("read", 10, uses=(0,))))
+    assert (table.tools["search"].millis, table.tools["read"].millis) == (3_000, 10)
+    assert table.pairs["search -> read"].together == 1
+
+
 def test_a_call_that_failed_teaches_nothing() -> None:
     table = PatternTable()
     table.fold(run_of(call("search", 0), call("read", 10, uses=(0,), failure="tool")))
