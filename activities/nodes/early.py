@@ -5,7 +5,8 @@ A note is kept under the name of each early call, which the run gives it. It say
 that was, by its tool, the tool's version, the documents and the bound arguments, as soon as
 these are known; then what came of it. A real call reads the notes that its run names, and takes
 over what is exactly the same call. While that is still under way, it waits for it, but hardly
-longer than such a call takes.
+longer than such a call takes. An early call that follows another one is made of what the note of
+that one names: its arguments and its output.
 """
 
 import asyncio
@@ -27,6 +28,7 @@ from sennit.activities.storage.artifacts import (
 )
 from sennit.activities.storage.run_context import StoredPlan
 from sennit.activities.toolbox import Tool
+from sennit.workflows.messages.node_calls import PrefetchCall
 
 ArgumentsOf = Callable[[NodeContext, Tool], Awaitable[dict[str, Any]]]
 """Gives the arguments of a call that is made early, behind that of a node or for it."""
@@ -46,16 +48,34 @@ class EarlyRefused(Exception):
 
 class EarlyNote(BaseModel):
     """What is known of an early call. Times are milliseconds; nothing waits for it after `until`,
-    and nothing uses what it has given after `fresh_until`.
+    and nothing uses what it has given after `fresh_until`. `arguments` and `ref` are the artifacts
+    with what it was given and what it has given.
     """
 
     key: str
     status: Literal["running", "done", "failed"] = "running"
+    began: int = 0
+    """Of a call that follows another early one, when the first of them began."""
     until: int = 0
     fresh_until: int = 0
+    arguments: str = ""
     ref: str = ""
     millis: int = 0
     warnings: tuple[str, ...] = ()
+
+    def done(self, arguments: str, ref: str, output: NodeOutput) -> "EarlyNote":
+        """Return the note of a call that has given an output."""
+        what = {"status": "done", "arguments": arguments, "ref": ref}
+        how = {"millis": output.millis, "warnings": output.warnings}
+        return self.model_copy(update={**what, **how})
+
+
+def note_of(call: PrefetchCall, key: str, tool: Tool, began: int) -> EarlyNote:
+    """Return the note of a call that begins now, and whose output is as old as if it `began`
+    then.
+    """
+    until = waits_until(call.usual, tool.timeout)
+    return EarlyNote(key=key, began=began, until=until, fresh_until=began + call.fresh_for)
 
 
 def early_key(checked: StoredPlan, tool: Tool, arguments: dict[str, Any]) -> str:
@@ -103,6 +123,15 @@ class EarlyOutputs:
         except (StoreUnavailable, BodyMissing, ValueError):
             return None
         return None
+
+    async def first(self, run_prefix: str, name: str) -> EarlyNote:
+        """Return the note of a call that another one follows. Raises EarlyRefused
+        if it has given nothing.
+        """
+        note = await self._read(run_prefix, name)
+        if note is None or note.status != "done":
+            raise EarlyRefused("the early call before it has given nothing")
+        return note
 
     async def _settled(self, run_prefix: str, name: str, key: str) -> EarlyNote | None:
         """Return the note of a call that was the same, and is done; wait for

@@ -23,11 +23,10 @@ from sennit.activities.nodes.content_key import content_key
 from sennit.activities.nodes.context import NodeContext, NodeOutput
 from sennit.activities.nodes.early import (
     ArgumentsOf,
-    EarlyNote,
     EarlyOutputs,
     EarlyRefused,
     early_key,
-    waits_until,
+    note_of,
 )
 from sennit.activities.nodes.effect_ledger import EffectLedger, Write, no_outcome
 from sennit.activities.nodes.error_mapping import NodeTimeout, kind_of, message_of
@@ -273,10 +272,16 @@ class NodeRunner:
         return early_or_call
 
     async def make_early(
-        self, call: PrefetchCall, run_prefix: str, attempts: Attempts, arguments_of: ArgumentsOf
+        self,
+        call: PrefetchCall,
+        run_prefix: str,
+        attempts: Attempts,
+        arguments_of: ArgumentsOf,
+        began: int,
     ) -> NodeReply:
         """Make a call before it is asked for, and keep what it gives under its name, for the real
-        call to find. Nothing of it is in a marker: only what the run asks for is done.
+        call to find, as fresh as a call is that `began` then. Nothing of it is in a marker: only
+        what the run asks for is done.
 
         Raises EarlyRefused for a call that is not made early, and whatever goes wrong with one.
         """
@@ -288,8 +293,7 @@ class NodeRunner:
         key = early_key(context.checked, tool, arguments)
         if await self.early.has(run_prefix, call.alike, key):
             raise EarlyRefused(f"the same call of {tool.name} is made early already")
-        until = waits_until(call.usual, tool.timeout)
-        note = EarlyNote(key=key, until=until, fresh_until=millis_now() + call.fresh_for)
+        note = note_of(call, key, tool, began)
         await self.early.note(run_prefix, call.name, note)
         try:
             work = await self._tool_call(
@@ -306,13 +310,12 @@ class NodeRunner:
                     "kept"
                 )
             ref = await self.store.put(run_prefix, body)
+            given = await self.library.put(run_prefix, arguments)
         except BaseException:
             failed = note.model_copy(update={"status": "failed"})
             await finish(self.early.note(run_prefix, call.name, failed))
             raise
-        done = {"status": "done", "ref": ref, "millis": output.millis, "warnings": output.warnings}
-        done_note = note.model_copy(update=done)
-        await self.early.note(run_prefix, call.name, done_note)
+        await self.early.note(run_prefix, call.name, note.done(given, ref, output))
         return NodeReply(ref=ref, size=len(body), millis=output.millis, usage=output.usage)
 
     async def _idle(self, tool: Tool, work: Work) -> NodeOutput:

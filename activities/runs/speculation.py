@@ -14,6 +14,7 @@ from sennit.workflows.plan.learning.trajectory import keys_of
 from sennit.workflows.plan.speculation.follower import EarlyTool, Follower, Speculation
 from sennit.workflows.plan.speculation.limits import (
     KNOWN_RUNS,
+    MAX_CHAIN,
     MAX_EARLY_TOOLS,
     MAX_FOLLOWERS,
     SLOW_MILLIS,
@@ -64,7 +65,9 @@ class SpeculationRule:
         if mappings:
             patterns = await self.library.put(run_prefix, mappings)
         tools = early_tools_of(known.table, context.catalogue)
-        return Speculation(patterns=patterns, followers=tuple(followers), tools=tuple(tools))
+        return Speculation(
+            patterns=patterns, followers=tuple(followers), tools=tuple(tools), chain=MAX_CHAIN
+        )
 
 
 class _Pattern(NamedTuple):

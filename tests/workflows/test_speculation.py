@@ -9,7 +9,7 @@ import pytest
 from doubles.local_workers import Start, remembered_or_not, serving, starting
 from doubles.runs import early_calls, insist, until
 from doubles.tools import calls
-from temporalio.client import Client
+from temporalio.client import Client, WorkflowHandle
 
 from sennit.activities.definitions import Activities, WorkerPaths
 from sennit.activities.llm.models import Models
@@ -17,6 +17,7 @@ from sennit.activities.providers.settings import ModelSettings
 from sennit.activities.toolbox import load_tools
 from sennit.testing.model_rules import Call, Reply
 from sennit.testing.models import ModelServer
+from sennit.workflows.messages.converter import DATA_CONVERTER
 from sennit.workflows.plan.speculation.limits import MAX_ASKED
 from sennit.workflows.run import drain
 
@@ -210,6 +211,111 @@ async def test_a_false_word_of_a_call_makes_none(begin: Start, model_server: Mod
     assert report["answer"] == "it is"
     early = report["figures"]["speculation"]
     assert (early["calls"], early["wasted"]) == (3, 3)
+
+
+CHAIN = (
+    Call("nap", {"value": {"next": {"next": "the end"}}, "seconds": 0.3}),
+    Call("peek", {"value": {"next": "the end"}, "seconds": 0.3}),
+    Call("glance", {"value": "the end", "seconds": 0.3}),
+)
+CHAIN_LOOP = {
+    "nodes": [{"id": "m", "kind": "llm", "prompt": "look", "tools": ["nap", "peek", "glance", "digest", "note"]}]
+}
+
+
+async def firsts_of_early_calls(handle: WorkflowHandle[Any, Any]) -> list[str]:
+    """Return what each call that was made early names as the early call that it follows."""
+    firsts = []
+    async for event in handle.fetch_history_events():
+        scheduled = event.activity_task_scheduled_event_attributes
+        if scheduled.activity_type.name == "prefetch":
+            [sent] = await DATA_CONVERTER.decode(scheduled.input.payloads)
+            firsts.append(sent.get("first", "").rpartition("/")[2])
+    return firsts
+
+
+async def followers_of(handle: WorkflowHandle[Any, Any]) -> list[tuple[str, str, float]]:
+    """Return which calls follow which, and how probably, as a run was told when it was prepared."""
+    async for event in handle.fetch_history_events():
+        ended = event.activity_task_completed_event_attributes
+        if ended.result.payloads:
+            [prepared] = await DATA_CONVERTER.decode(ended.result.payloads)
+            return [
+                (follower["first"], follower["second"], follower["probability"])
+                for follower in prepared["speculation"]["followers"]
+            ]
+    return []
+
+
+async def test_a_run_that_used_early_calls_teaches_the_same_as_one_that_made_none(
+    begin: Start, client: Client, model_server: ModelServer
+) -> None:
+    """Its model asks for each call sooner than the call before would have ended, had it not been made early."""
+    asks_in_turn(model_server, *CHAIN)
+    await learned(client, begin, CHAIN_LOOP, "taught")
+    model_server.rules.clear()
+    for count, asked in enumerate(CHAIN):
+        model_server.on("look", Reply("", calls=(asked,), first_token=(0, 1.5, 0)[count]), results=count)
+    model_server.on("look", "it is", results=len(CHAIN))
+    handles = []
+    for _ in range(2):
+        handle = await begin(plan=CHAIN_LOOP, tenant="taught", speculate="on")
+        early = (await handle.result())["figures"]["speculation"]
+        assert early["hits"] == 2
+        await client.get_workflow_handle(f"{handle.id}.noted-calls").result()
+        handles.append(handle)
+    assert await followers_of(handles[1]) == await followers_of(handles[0])
+
+
+@remembered_or_not
+async def test_the_third_call_of_a_chain_begins_before_the_model_has_asked_for_the_second(
+    begin: Start, client: Client, model_server: ModelServer, cache: Path
+) -> None:
+    asks_in_turn(model_server, *CHAIN)
+    await learned(client, begin, CHAIN_LOOP, "chains")
+    handle = await begin(plan=CHAIN_LOOP, tenant="chains", speculate="on")
+    report = await handle.result()
+    assert report["answer"] == "it is"
+    assert await firsts_of_early_calls(handle) == ["", "1"]
+    early = report["figures"]["speculation"]
+    assert (early["calls"], early["hits"], early["missed"]) == (2, 2, 0)
+    assert len(calls(cache, (await handle.describe()).run_id or "")) == 3, "no call was made twice"
+
+
+@remembered_or_not
+async def test_a_chain_begins_behind_a_call_of_a_reply_that_still_comes(
+    begin: Start, client: Client, model_server: ModelServer, cache: Path
+) -> None:
+    asks_in_turn(model_server, *CHAIN)
+    await learned(client, begin, CHAIN_LOOP, "streamed-chains")
+    model_server.rules.clear()
+    asked = (CHAIN[0], Call("digest", {"text": LONG}))
+    model_server.on("look", Reply("", calls=asked, rate=5), results=0)
+    model_server.on("look", Reply("", calls=(CHAIN[1],)), results=2)
+    model_server.on("look", Reply("", calls=(CHAIN[2],)), results=3)
+    model_server.on("look", "it is", results=4)
+    handle = await begin(plan=CHAIN_LOOP, tenant="streamed-chains", speculate="on")
+    report = await handle.result()
+    assert report["answer"] == "it is"
+    firsts = await firsts_of_early_calls(handle)
+    assert firsts[:3] == ["", "1", "2"], "all three, before the digest is whole"
+    early = report["figures"]["speculation"]
+    assert early["hits"] == early["calls"] >= 3
+    first_run = (await handle.describe()).run_id or ""
+    assert len(calls(cache, first_run)) == 3, "each was made once, and a digest is not logged"
+
+
+async def test_a_write_between_the_calls_of_a_chain_has_them_made_again(
+    begin: Start, client: Client, model_server: ModelServer, cache: Path
+) -> None:
+    asks_in_turn(model_server, *CHAIN)
+    await learned(client, begin, CHAIN_LOOP, "written-chains")
+    model_server.rules.clear()
+    asks_in_turn(model_server, CHAIN[0], Call("note", {"text": "changed"}), *CHAIN[1:])
+    handle = await begin(plan=CHAIN_LOOP, tenant="written-chains", speculate="on", approval="never")
+    report = await handle.result()
+    assert report["answer"] == "it is"
+    assert report["figures"]["speculation"]["hits"] == 1, "behind the real second call, the third was made early again"
 
 
 def behind_a_gate(tool: str, **args: Any) -> dict[str, Any]:

@@ -138,10 +138,10 @@ class ToolNodeCall(FollowedCall, AskingCall):
 
 
 class PrefetchCall(NodeCall):
-    """Makes a call early that only reads. With `patterns`, the node has ended, its own output is
-    among the `refs`, and the call of another `tool` that usually follows is made. With
-    `arguments`, the node is a model call whose reply has asked for the call. Without either it is
-    the call of the node itself.
+    """Makes a call early that only reads. With `patterns`, the call of another `tool` is made that
+    usually follows: behind the early call `first`, or else behind the node, which has ended, and
+    whose own output is among the `refs`. With `arguments`, the node is a model call whose reply has
+    asked for the call. Without either it is the call of the node itself.
     """
 
     name: str
@@ -151,6 +151,8 @@ class PrefetchCall(NodeCall):
     """The artifact with the mappings of arguments."""
     place: int = 0
     """Of the mapping in it."""
+    first: str = ""
+    """The name of another early call: its output and its arguments are mapped."""
     arguments: Digest = ""
     """The artifact with what a model has written."""
     alike: tuple[str, ...] = ()

@@ -335,14 +335,10 @@ class Engine:
         if units > 1 or is_due:
             self._step(TimeAdvanced())
         asked, self._asked_calls = self._asked_calls, []
-        for call in asked:
-            self._take_asked_call(call, now)
+        self._speculate(lambda early: early.asked(asked, now))
         self.dispatcher.start_waiting()
         self._call_early()
         self._changed()
-
-    def _take_asked_call(self, call: AskedCall, now: int) -> None:
-        self._speculate(lambda early: early.asked(call, now))
 
     def _go_on(self, page: ProgramPage, ended: NodeEnded) -> None:
         """Go on with what an advance of a program has called, or fail the program."""
@@ -697,6 +693,8 @@ class Engine:
         if any(usage):
             self.usage = self.usage.plus(usage)
             self._step(CostCharged(usage))
+        if not self.is_frozen:
+            self._speculate(lambda early: early.follow(number))
 
     # a run whose scheduler has broken an invariant
 

@@ -87,13 +87,14 @@ class EarlyCalls:
             self.took.clear()
         self._choices += self._speculator.after(self._state, event, decisions)
 
-    def asked(self, call: AskedCall, now: int) -> None:
-        """Take that a model has asked for a call, in a reply that still comes."""
-        unit = self._state.find(call.node)
-        if unit is not None and self._state.units[unit].generation == call.generation:
-            self._choices += self._speculator.asked(
-                self._state, unit, call.tool, call.arguments, now
-            )
+    def asked(self, calls: Sequence[AskedCall], now: int) -> None:
+        """Take that models have asked for calls, in replies that still come."""
+        for call in calls:
+            unit = self._state.find(call.node)
+            if unit is not None and self._state.units[unit].generation == call.generation:
+                self._choices += self._speculator.asked(
+                    self._state, unit, call.tool, call.arguments, now
+                )
 
     def fields_of(self, unit: int) -> dict[str, tuple[str, ...]]:
         """Return what the call of a unit that starts now is told: a model's, of which calls the run
@@ -113,7 +114,9 @@ class EarlyCalls:
         return tuple(map(self._name, numbers))
 
     def take_end(self, number: int) -> Usage:
-        """Take the end of an early call, and return what it has used."""
+        """Take the end of an early call, and return what it has used. What follows it is begun
+        by `follow`, once that is counted.
+        """
         handle = self._handles.pop(number)
         reply = PrefetchReply(problem="it did not come to its end")
         if not handle.cancelled() and handle.exception() is None:
@@ -122,6 +125,10 @@ class EarlyCalls:
                 reply = found
         self._speculator.ended(number, reply.usage, has_output=not reply.problem)
         return reply.usage
+
+    def follow(self, number: int) -> None:
+        """Go on behind an early call that has ended."""
+        self._choices += self._speculator.after_early(self._state, number)
 
     def carry_out(self, call_of: NodeCallOf) -> None:
         """Begin and cancel what was chosen. What was dropped before it has begun does not begin."""
@@ -148,7 +155,7 @@ class EarlyCalls:
             return
         began, ended = reply.span
         number = _number(reply.early)
-        self._speculator.used_by(number, reply.millis, ended - began)
+        self._speculator.used_by(event.unit, number, reply.millis, ended - began)
         if number is not None:
             self.took[event.unit] = reply.millis
 
@@ -179,13 +186,18 @@ class EarlyCalls:
         fields |= {"name": self._name(call.number), "tool": call.tool}
         fields |= {"usual": call.millis, "fresh_for": call.fresh_for}
         if call.follower is not None:
+            fields |= {"patterns": self.speculation.patterns, "place": call.follower.place}
+        if call.first is not None:
+            fields["first"] = self._name(call.first.number)
+        elif call.follower is not None:
             path = self._state.path(call.unit)
             ref = self._state.units[call.unit].digest or ""
             fields["refs"] = {**node.refs, path: ref}
-            fields |= {"patterns": self.speculation.patterns, "place": call.follower.place}
         elif call.arguments:
+            fields["arguments"] = call.arguments
+        if call.follower is not None or call.arguments:
             names = map(self._name, self._speculator.alike(call))
-            fields |= {"arguments": call.arguments, "alike": tuple(names)}
+            fields["alike"] = tuple(names)
         return PrefetchCall(**fields)
 
     def _name(self, number: int) -> str:

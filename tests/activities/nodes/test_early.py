@@ -41,7 +41,12 @@ class Bench:
             self.called.append(f"fetch {path} {mode}")
             return f"{mode} of {path}"
 
+        async def quote(text: str, path: str = "") -> str:
+            self.called.append(f"quote {text} {path}".strip())
+            return text.upper()
+
         self.register(look)
+        self.register(quote)
         self.register(tools.get("fetch", fetch))
         unused = cast("Any", None)
         self.learned = LearnedStore(self.store)
@@ -58,16 +63,33 @@ class Bench:
         digest = await self.library.keep(PREFIX, context)
         first = tool("n1", "look", args={"words": "sea"})
         second = tool("n2", "fetch", args=args or {"path": "${n1.items[0].path}"}, **second_node)
-        checked = stored(first, second).model_copy(update={"run_context": digest})
-        self.plan = await self.library.keep(PREFIX, checked)
+        await self._keep_plan(digest, first, second)
         self.looked = await self.library.put(PREFIX, {"items": [{"path": "a.txt"}]})
+
+    async def prepare_model(self, tools: list[str]) -> None:
+        """Have a plan of one model that may call these tools."""
+        context = RunContext(goal="", inputs={}, docs=None, approval="never", catalogue=self.registry.catalogue())
+        digest = await self.library.keep(PREFIX, context)
+        await self._keep_plan(digest, {"id": "m", "kind": "llm", "prompt": "look", "tools": tools})
+
+    async def _keep_plan(self, context: str, *nodes: dict[str, Any]) -> None:
+        checked = stored(*nodes).model_copy(update={"run_context": context})
+        self.plan = await self.library.keep(PREFIX, checked)
 
     async def early(self, mapping: str = "path <- output items[0].path", **more: Any) -> PrefetchReply:
         """Make the call early that a pattern expects behind `look`."""
         patterns = await self.library.put(PREFIX, [mapping])
-        fields = {"name": "chain/1", "tool": "fetch", "patterns": patterns, "usual": 1_000, **more}
-        call = PrefetchCall(run="run", plan=self.plan, nodes=("n1",), refs={"n1": self.looked}, **fields)
+        known = {"run": "run", "plan": self.plan, "nodes": ("n1",), "refs": {"n1": self.looked}, "usual": 1_000}
+        fields = {"name": "chain/1", "tool": "fetch", "patterns": patterns, **more}
+        call = PrefetchCall.model_validate({**known, **fields})
         return await self.prefetcher.make(PREFIX, call, Attempts(1, 0))
+
+    async def chained(self, mapping: str, **more: Any) -> PrefetchReply:
+        """Make the call early that a pattern expects behind the early call of `fetch`."""
+        return await self.early(mapping, **{"name": "chain/2", "tool": "quote", "first": "chain/1", **more})
+
+    async def note(self, name: str) -> EarlyNote:
+        return EarlyNote.model_validate_json(await self.store.marked(PREFIX, marker_of(name)) or b"")
 
     async def real(self, *, attempt: int = 1, early: tuple[str, ...] = ("chain/1",)) -> NodeReply:
         """Make the call of the plan."""
@@ -225,3 +247,55 @@ async def test_an_output_that_has_grown_old_while_the_real_call_waited_for_a_wor
 async def test_a_real_call_has_all_its_time_behind_a_wait_for_one_that_hangs(tmp_path: Path) -> None:
     """It waits for longer than it may take by itself."""
     assert await real_beside_a_hanging_one(tmp_path, "", timeout="500ms") == ("a.txt", "")
+
+
+FROM_BOTH = "text <- output; path <- argument path"
+
+
+async def test_a_call_behind_an_early_one_is_made_of_what_that_was_given_and_has_given(bench: Bench) -> None:
+    await bench.early()
+    assert await bench.chained(FROM_BOTH) == PrefetchReply()
+    assert bench.called == ["fetch a.txt brief", "quote brief of a.txt a.txt"]
+
+
+async def test_behind_an_early_call_of_a_chain_another_one_is_made(bench: Bench) -> None:
+    await bench.early()
+    await bench.chained("text <- output")
+    assert await bench.chained("text <- output", name="chain/3", first="chain/2") == PrefetchReply()
+    assert bench.called[-1] == "quote BRIEF OF A.TXT"
+
+
+@pytest.mark.parametrize("first", ["chain/1", "chain/9", "../etc/passwd"])
+async def test_behind_an_early_call_that_has_given_nothing_none_is_made(tmp_path: Path, first: str) -> None:
+    async def fetch(path: str) -> str:
+        raise ValueError("not now")
+
+    bench = Bench(tmp_path, fetch=fetch)
+    await bench.prepare()
+    await bench.early()
+    assert "has given nothing" in (await bench.chained("text <- argument path", first=first)).problem
+    assert bench.called == []
+
+
+async def test_a_call_behind_an_early_one_is_as_old_as_that(bench: Bench) -> None:
+    await bench.early(fresh_for=60_000)
+    await asyncio.sleep(0.05)
+    await bench.chained(FROM_BOTH, fresh_for=5_000)
+    first, second = await bench.note("chain/1"), await bench.note("chain/2")
+    assert second.began == first.began
+    assert second.fresh_until == first.began + 5_000
+
+
+async def test_behind_a_call_that_a_model_has_asked_for_only_what_it_may_call_is_made(bench: Bench) -> None:
+    await bench.prepare_model(["fetch"])
+    await bench.early(nodes=("m",), patterns="", arguments=await bench.library.put(PREFIX, {"path": "a.txt"}))
+    assert "m may not call quote" in (await bench.chained(FROM_BOTH, nodes=("m",))).problem
+    await bench.prepare_model(["fetch", "quote"])
+    assert (await bench.chained(FROM_BOTH, nodes=("m",))).problem == ""
+    assert bench.called == ["fetch a.txt brief", "quote brief of a.txt a.txt"]
+
+
+async def test_a_call_that_is_made_early_already_is_not_made_by_a_pattern_as_well(bench: Bench) -> None:
+    await bench.early()
+    assert "is made early already" in (await bench.early(name="chain/2", alike=("chain/1",))).problem
+    assert bench.called == ["fetch a.txt brief"]

@@ -12,6 +12,7 @@ from sennit.activities.storage.run_context import ArtifactReader, RunContext
 from sennit.workflows.messages.request import RunRequest
 from sennit.workflows.plan.learning.patterns import PatternTable
 from sennit.workflows.plan.learning.trajectory import NotedCall, Source, Trajectory, keys_of
+from sennit.workflows.plan.speculation.limits import MAX_CHAIN
 
 PREFIX = "space/run"
 
@@ -133,4 +134,5 @@ async def test_the_operator_the_run_and_what_is_known_decide(
         assert found is None
     else:
         assert len(found.followers) == followers
+        assert found.chain == MAX_CHAIN
         assert bool(found.patterns) == bool(followers)

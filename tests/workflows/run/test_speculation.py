@@ -21,12 +21,14 @@ from sennit.workflows.plan.speculation.follower import Follower, PastSpeculation
 from sennit.workflows.run.speculation import EarlyCalls
 
 DIGEST = "0" * 40
+REAL = 2
+"""The call that the model asks for."""
 
 
 class Run:
     """A run whose early activities a test ends."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *, chain: int = 1, then: str = "save") -> None:
         self.sent: list[PrefetchCall] = []
         self.handles: list[asyncio.Future[Any]] = []
         self.ended: list[int] = []
@@ -34,11 +36,15 @@ class Run:
         monkeypatch.setattr(workflow, "start_activity", self.start)
         look = NodeSpec("look", "tool", tool="look", effect="read")
         model = NodeSpec("m", "llm", needs=[0], reads=[0])
-        self.state = RunState(Graph(ExecutionPlan([look, model], [1])), timings=Timings("off"))
-        follower = Follower(
-            first="look", second="fetch", place=0, probability=1, millis=500, queue="q", timeout=1_000, fresh_for=1_000
-        )
-        self.early = EarlyCalls(Speculation(patterns=DIGEST, followers=(follower,)), self.state, self.ended.append)
+        real = NodeSpec("real", "tool", needs=[1], tool=then, effect="read")
+        reader = NodeSpec("n", "llm", needs=[2], reads=[2])
+        self.state = RunState(Graph(ExecutionPlan([look, model, real, reader], [3])), timings=Timings("off"))
+        followers = []
+        for place, (first, second) in enumerate((("look", "fetch"), ("fetch", "quote"))):
+            known = {"probability": 1, "millis": 500, "queue": "q", "timeout": 1_000, "fresh_for": 1_000}
+            followers.append(Follower.model_validate({"first": first, "second": second, "place": place, **known}))
+        speculation = Speculation(patterns=DIGEST, followers=tuple(followers), chain=chain)
+        self.early = EarlyCalls(speculation, self.state, self.ended.append)
         self.take(RunStarted())
         self.take(NodeEnded(0, 1, Outcome(DIGEST)), NodeReply(ref=DIGEST))
 
@@ -52,6 +58,9 @@ class Run:
     def take(self, event: Event, reply: NodeReply | None = None) -> None:
         self.early.before(event)
         self.early.after(event, reply, step(self.state, event, self.state.now))
+        self.carry_out()
+
+    def carry_out(self) -> None:
         self.early.carry_out(lambda unit: NodeCall(run="run", plan="plan", nodes=(self.state.path(unit),)))
 
     def asked_for(self) -> int:
@@ -69,6 +78,42 @@ async def test_an_activity_is_given_what_the_call_before_has_returned(run: Run) 
     assert (sent.name, sent.tool, sent.patterns, sent.usual) == ("chain/1", "fetch", DIGEST, 500)
     assert sent.fresh_for == 1_000
     assert sent.refs == {"look": DIGEST}
+
+
+async def test_behind_an_early_call_the_next_one_of_the_patterns_is_told_what_it_follows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run = Run(monkeypatch, chain=3)
+    run.handles[0].set_result(PrefetchReply())
+    await asyncio.sleep(0)
+    run.early.take_end(1)
+    run.early.follow(1)
+    run.carry_out()
+    [_, sent] = run.sent
+    assert (sent.name, sent.tool, sent.first, sent.place) == ("chain/2", "quote", "chain/1", 1)
+    assert sent.refs == {}, "the output of the early call is found by its name"
+
+
+async def test_behind_a_real_call_that_took_over_an_early_one_nothing_is_made_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    run = Run(monkeypatch, chain=3, then="fetch")
+    run.handles[0].set_result(PrefetchReply())
+    await asyncio.sleep(0)
+    run.early.take_end(1)
+    run.early.follow(1)
+    assert run.early.offer(REAL) == ("chain/1",)
+    run.take(NodeEnded(1, 1, Outcome(DIGEST)), NodeReply(ref=DIGEST))
+    run.take(NodeEnded(REAL, 1, Outcome(DIGEST)), NodeReply(ref=DIGEST, early="chain/1", millis=500, span=(10, 30)))
+    assert [sent.tool for sent in run.sent] == ["fetch", "quote"]
+
+
+async def test_the_same_call_is_not_made_early_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The worker that makes the second one looks whether it is the same."""
+    run = Run(monkeypatch, then="look")
+    run.take(NodeEnded(1, 1, Outcome(DIGEST)), NodeReply(ref=DIGEST))
+    run.take(NodeEnded(REAL, 1, Outcome(DIGEST)), NodeReply(ref=DIGEST))
+    assert [sent.alike for sent in run.sent] == [(), ("chain/1",)]
 
 
 async def test_a_call_under_way_is_offered_and_counts_once_it_was_used(run: Run) -> None:

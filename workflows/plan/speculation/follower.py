@@ -5,7 +5,11 @@ from pydantic import Field
 from sennit.workflows.plan.figures.speculated import Speculated
 from sennit.workflows.plan.language.limits import NO_USAGE, Usage
 from sennit.workflows.plan.language.validation_messages import Frozen
-from sennit.workflows.plan.speculation.limits import MAX_EARLY_TOOLS, MAX_FOLLOWERS
+from sennit.workflows.plan.speculation.limits import (
+    MAX_CHAIN,
+    MAX_EARLY_TOOLS,
+    MAX_FOLLOWERS,
+)
 
 
 class ReadCall(Frozen):
@@ -48,6 +52,10 @@ class Speculation(Frozen):
     patterns: str = ""
     followers: tuple[Follower, ...] = Field(default=(), max_length=MAX_FOLLOWERS)
     tools: tuple[EarlyTool, ...] = Field(default=(), max_length=MAX_EARLY_TOOLS)
+    chain: int = Field(default=1, ge=1, le=MAX_CHAIN)
+    """How many calls may be made early one behind the other. A run that was prepared without this
+    field makes none behind an early one, so that it goes on as it has begun.
+    """
 
 
 class PastSpeculation(Speculated):

@@ -20,6 +20,8 @@ MAX_EARLY_TOOLS: Final = 64
 """Tools of a run whose calls are made while the reply that asks for them still comes."""
 MAX_ASKED: Final = 8
 """Calls of one reply that are made so."""
+MAX_CHAIN: Final = 3
+"""Of calls that are made early one behind the other, each from what the one before it has given."""
 MAX_WALKED: Final = 64
 """Nodes in front of one that are looked at to learn what it waits for."""
 MAX_BOUND_INDEX: Final = 100

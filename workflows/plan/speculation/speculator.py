@@ -6,6 +6,9 @@ of it, so that a run decides the same with and without it. It reads no clock to 
 a choice is made once, for one end, with the state as it is behind that end, and never again. So it
 does not depend on how workflow tasks were joined.
 
+An early call that has given something may be the first of a pair too. So calls make chains, such as
+search, open, extract, while a model still thinks about the first of them.
+
 No output is used that could be stale. A call starts early only while no write is under way that
 it might see, and what has started is dropped when such a write begins. Only the age of an
 output is a matter of time.
@@ -54,10 +57,11 @@ from sennit.workflows.plan.speculation.writes import (
 )
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class EarlyCall:
     """A call that is made early: of what is expected behind the end of `unit`, of `unit` itself, or
-    of what the model of `unit` has asked for in a reply that still comes.
+    of what the model of `unit` has asked for in a reply that still comes. One of a chain is
+    expected behind the early call `first`, and has the unit of that.
     """
 
     number: int
@@ -73,11 +77,22 @@ class EarlyCall:
     timeout: int
     """How long it may take, in milliseconds."""
     follower: Follower | None = None
+    first: "EarlyCall | None" = None
+    """The early call from which its arguments are made, in place of those of the unit."""
     arguments: str = ""
     """The artifact with the arguments that the model has written."""
-    status: Literal["chosen", "running", "ready"] = "chosen"
-    """Real calls that begin in the same moment do not wait for one that is only chosen."""
+    probability: float = 1.0
+    """With which it is expected. One that a model has asked for is certain."""
+    depth: int = 1
+    """How many calls were made early one behind the other, up to this one."""
+    status: Literal["chosen", "running", "ready", "over"] = "chosen"
+    """Real calls that begin in the same moment do not wait for one that is only chosen. One that
+    was used, or has failed, is over. One that was dropped keeps the status that it had.
+    """
     began: int = 0
+    """When it began. One of a chain is as old as the first call of that."""
+    chained: list["EarlyCall"] = field(default_factory=list)
+    """The calls that were begun behind this one."""
 
 
 @dataclass(slots=True)
@@ -120,6 +135,8 @@ class Speculator:
     """Units that have ended, and for whose followers the choice comes behind
     the starts of this step.
     """
+    _taken_over: dict[int, EarlyCall] = field(default_factory=dict)
+    """The early calls whose outputs undecided units have taken over."""
     _asked: dict[tuple[int, int], int] = field(default_factory=dict)
     """How many calls of each model call were made while its reply still came."""
 
@@ -186,6 +203,28 @@ class Speculator:
         self._asked[unit, call.generation] = count + 1
         return [self._begin(call, now)]
 
+    def after_early(self, state: RunState, number: int) -> list[Choice]:
+        """Return what is to be done now that an early call has ended: the calls that usually
+        follow it begin, if it is still to be used.
+        """
+        first = self.live.get(number)
+        if first is None or not self._leads_on(state, first):
+            return []
+        choices: list[Choice] = []
+        for follower in self._expected_behind(first.tool):
+            probability = first.probability * follower.probability
+            if probability < THRESHOLD:
+                continue
+            call = _known(state, first.unit, follower.second, follower)
+            call.follower = follower
+            call.first = first
+            call.probability = probability
+            call.depth = first.depth + 1
+            if self._may_begin(state, call):
+                first.chained.append(call)
+                choices.append(self._begin(call, first.began))
+        return choices
+
     def alike(self, call: EarlyCall) -> tuple[int, ...]:
         """Return the other calls of the same tool that run or may still be used: one of
         them may be the same call.
@@ -225,6 +264,7 @@ class Speculator:
         if has_output:
             call.status = "ready"
         else:
+            call.status = "over"
             del self.live[number]
 
     def usable(self, state: RunState, unit: int, now: int) -> tuple[int, ...]:
@@ -242,13 +282,17 @@ class Speculator:
                 found.append(call.number)
         return tuple(found)
 
-    def used_by(self, number: int | None, millis: int, took: int) -> None:
-        """Take that a real call has used an early one, which has taken `millis`, in the time
-        `took`; or none of those that it was offered.
+    def used_by(self, unit: int, number: int | None, millis: int, took: int) -> None:
+        """Take that the real call of a unit has used an early one, which has taken `millis`, in
+        the time `took`; or none of those that it was offered.
         """
         if number is None:
             self.missed += 1
-        elif self.live.pop(number, None) is not None:
+            return
+        call = self.live.pop(number, None)
+        if call is not None:
+            call.status = "over"
+            self._taken_over[unit] = call
             self.hits += 1
             self.saved += max(0, millis - took)
 
@@ -284,6 +328,7 @@ class Speculator:
         dropped = list(self.live.values())
         self.live.clear()
         self._undecided.clear()
+        self._taken_over.clear()
         return _cancelled(dropped)
 
     def _give_way_to_writes(self, state: RunState, decisions: Sequence[Decision]) -> list[Choice]:
@@ -330,17 +375,18 @@ class Speculator:
             if unit >= 0:
                 expected += self._followers(state, unit)
             expected += self._branches(state, unit)
+            self._taken_over.pop(unit, None)
             for call in expected:
                 if self._may_begin(state, call):
                     choices.append(self._begin(call, state.now))
         return choices
 
-    def _begin(self, call: EarlyCall, now: int) -> Begin:
+    def _begin(self, call: EarlyCall, began: int) -> Begin:
         """Return the choice to make a call, which has its number from now on."""
         self._make_room()
         self.made += 1
         call.number = self.made
-        call.began = now
+        call.began = began
         self.live[call.number] = call
         return Begin(call)
 
@@ -353,15 +399,49 @@ class Speculator:
             return []
         if not _leads_to_a_choice(state, unit):
             return []
-        expected = []
-        for follower in self.speculation.followers:
-            is_worth_it = follower.probability >= THRESHOLD and follower.millis >= SLOW_MILLIS
-            if follower.first != spec.tool or not is_worth_it:
+        expected: list[EarlyCall] = []
+        for follower in self._expected_behind(spec.tool):
+            if self._was_made_behind(self._taken_over.get(unit), follower):
                 continue
             call = _known(state, unit, follower.second, follower)
             call.follower = follower
+            call.probability = follower.probability
             expected.append(call)
         return expected
+
+    def _expected_behind(self, tool: str) -> list[Follower]:
+        """Return what usually follows a call of a tool, and is worth a call of its own."""
+        expected: list[Follower] = []
+        for follower in self.speculation.followers:
+            is_worth_it = follower.probability >= THRESHOLD and follower.millis >= SLOW_MILLIS
+            if follower.first == tool and is_worth_it:
+                expected.append(follower)
+        return expected
+
+    def _was_made_behind(self, first: EarlyCall | None, follower: Follower) -> bool:
+        """Whether this follower was made behind an early call already. One that the run has
+        dropped counts as not made.
+        """
+        if first is None:
+            return False
+        for call in first.chained:
+            is_kept = call.number in self.live or call.status == "over"
+            if call.follower == follower and is_kept:
+                return True
+        return False
+
+    def _leads_on(self, state: RunState, call: EarlyCall) -> bool:
+        """Whether calls may be made behind an early one: it has an output, and the model or the
+        script that decides on what follows it is at work.
+        """
+        if call.status != "ready" or call.depth >= self.speculation.chain:
+            return False
+        # Behind a branch nobody knows whether it will be called at all.
+        is_branch = call.follower is None and not call.arguments
+        is_current = state.generation.get(call.unit) == call.generation
+        if is_branch or not is_current:
+            return False
+        return state.status.get(call.unit) in (RUNNING, SUCCEEDED)
 
     def _branches(self, state: RunState, unit: int) -> list[EarlyCall]:
         """Return the calls that wait for nothing but a decision, since this unit has given what

@@ -28,11 +28,11 @@ from sennit.workflows.plan.scheduling.events import (
     TimeAdvanced,
     Written,
 )
-from sennit.workflows.plan.scheduling.state import RunState
+from sennit.workflows.plan.scheduling.state import PENDING, WAITING, RunState
 from sennit.workflows.plan.scheduling.step import step
 from sennit.workflows.plan.scheduling.unit import WAITING
 from sennit.workflows.plan.speculation.follower import EarlyTool, Follower, Speculation
-from sennit.workflows.plan.speculation.limits import MAX_ASKED
+from sennit.workflows.plan.speculation.limits import MAX_ASKED, MAX_CHAIN, MAX_LIVE
 from sennit.workflows.plan.speculation.speculator import Begin, Choice, Drop, Speculator
 
 SEEDS = range(int(os.environ.get("SENNIT_SEEDS", "400")))
@@ -49,8 +49,16 @@ def tool_spec(name: str, tool: str, kind: str, effect: str, needs: list[int], **
 def random_plan(chance: Random) -> tuple[list[NodeSpec], list[Follower]]:
     """Return nodes that read and write a few resources behind conditions and people, and what follows what."""
     tools = {f"t{number}": chance.choice(KINDS) for number in range(4)}
+    followers: list[Follower] = []
+    for first in tools:
+        second = chance.choice(list(tools))
+        known = {"kind": tools[second], "place": len(followers), "probability": chance.choice((0.7, 0.9, 1.0))}
+        followers.append(follower(f"{first}_read", f"{second}_read", **known))
+    usual = {each.first: each.second for each in followers}
     specs: list[NodeSpec] = []
-    for number in range(chance.randint(3, 16)):
+    if chance.random() < 0.5:
+        specs += random_walk(tools, usual, chance)
+    for number in range(len(specs), chance.randint(3, 16)):
         needs = sorted(chance.sample(range(number), min(number, chance.randint(0, 2))))
         draw = chance.random()
         if draw < 0.1:
@@ -71,11 +79,25 @@ def random_plan(chance: Random) -> tuple[list[NodeSpec], list[Follower]]:
         if number and chance.random() < 0.4:
             _add_condition(spec, chance.randrange(number), chance)
         specs.append(spec)
-    followers: list[Follower] = []
-    for first in tools:
-        second = chance.choice(list(tools))
-        followers.append(follower(f"{first}_read", f"{second}_read", kind=tools[second], place=len(followers)))
     return specs, followers
+
+
+def random_walk(tools: dict[str, str], usual: dict[str, str], chance: Random) -> list[NodeSpec]:
+    """Return calls that mostly follow each other as the patterns say, with a model before each that decides on it."""
+    specs: list[NodeSpec] = []
+    reads: list[int] = []
+    tool = chance.choice(list(usual))
+    for _ in range(chance.randint(2, 4)):
+        number = len(specs)
+        specs.append(NodeSpec(f"n{number}", "llm", needs=list(reads), reads=list(reads)))
+        name = tool.partition("_")[0]
+        call = tool_spec(f"n{number + 1}", tool, tools[name], "read", [number, *reads])
+        call.reads = list(reads)
+        call.skip_on_error = True
+        specs.append(call)
+        reads = [number + 1]
+        tool = usual[tool] if chance.random() < 0.8 else chance.choice(list(usual))
+    return specs
 
 
 def _add_condition(spec: NodeSpec, watched: int, chance: Random) -> None:
@@ -122,6 +144,8 @@ class Prefetched:
 
     key: str
     value: str
+    depth: int
+    """How many calls were made early one behind the other, up to this one."""
 
 
 @dataclass
@@ -153,9 +177,13 @@ class Life:
         self.now = 0
         self.prefetched: dict[int, Prefetched] = {}
         self.asked: dict[int, None] = {}
+        self.taken: dict[int, int | None] = {}
+        self.used_depths: list[int] = []
         self.early = Random(self.seed + 1)
         if self.speculates:
-            self.speculator = Speculator(Speculation(followers=tuple(followers), tools=early_tools(specs)))
+            self.speculator = Speculator(
+                Speculation(followers=tuple(followers), tools=early_tools(specs), chain=MAX_CHAIN)
+            )
 
     def run(self) -> None:
         self._take(RunStarted())
@@ -181,6 +209,8 @@ class Life:
             self._carry_out(speculator.before(self.state, event))
         decisions: list[Decision] = step(self.state, event, self.now)
         choices: list[Choice] = []
+        if isinstance(event, NodeEnded):
+            self._note_use(event.unit)
         if speculator is not None:
             choices = speculator.after(self.state, event, decisions)
         for decision in decisions:
@@ -223,9 +253,11 @@ class Life:
     def _write_calls(self, unit: int, millis: int) -> None:
         """Have a model ask for calls while its reply comes: for those that nodes make, or for others."""
         targets = []
-        for spec in self.state.graph.specs:
-            is_bound = all(self.state.path(node) in self.values for node in spec.reads)
-            if spec.effect in ("read", "pure") and spec.tool and is_bound:
+        for node, spec in enumerate(self.state.graph.specs):
+            is_open = self.state.units[node].status == PENDING and all(
+                self.state.path(read) in self.values for read in spec.reads
+            )
+            if spec.effect in ("read", "pure") and spec.tool and is_open:
                 targets.append(spec)
         for _ in range(self.early.randint(0, 2) if targets else 0):
             target = self.early.choice(targets)
@@ -246,11 +278,20 @@ class Life:
         usable = self.speculator.usable(self.state, unit, self.now)
         for number in usable:
             if self.prefetched[number].key == key:
-                self.speculator.used_by(number, 100, 1)
+                self.taken[unit] = number
                 return self.prefetched[number].value
         if usable:
-            self.speculator.used_by(None, 0, 0)
+            self.taken[unit] = None
         return ""
+
+    def _note_use(self, unit: int) -> None:
+        """Tell what a real call that has ended has taken over."""
+        if self.speculator is None or unit not in self.taken:
+            return
+        number = self.taken.pop(unit)
+        self.speculator.used_by(unit, number, 100, 1)
+        if number is not None:
+            self.used_depths.append(self.prefetched[number].depth)
 
     def _carry_out(self, choices: list[Choice]) -> None:
         for choice in choices:
@@ -261,17 +302,20 @@ class Life:
             self.speculator.has_begun(call.number)
             spec = self.state.spec_of(call.unit)
             inputs = [self.values[self.state.path(node)] for node in spec.reads]
-            if call.follower is not None:
+            if call.first is not None:
+                inputs = [self.prefetched[call.first.number].value]
+            elif call.follower is not None:
                 inputs = [self.values[spec.id]]
-                if self.early.random() < 0.3:
-                    inputs.append("a poisoned pattern")
+            if call.follower is not None and self.early.random() < 0.2:
+                inputs.append("a poisoned pattern")
             key = call.arguments or self._key(call.tool, inputs)
-            self.prefetched[call.number] = Prefetched(key, self._read(call.tool, key))
+            self.prefetched[call.number] = Prefetched(key, self._read(call.tool, key), call.depth)
             self._after(10 * self.early.randint(1, 300) + 1, call.number)
 
     def _end_early(self, number: int) -> None:
         assert self.speculator is not None
         self.speculator.ended(number, NO_USAGE, has_output=self.early.random() < 0.9)
+        self._carry_out(self.speculator.after_early(self.state, number))
 
     def _key(self, tool: str, inputs: list[str]) -> str:
         return f"{tool}({','.join(inputs)})"[-200:]
@@ -296,6 +340,7 @@ class Life:
 @pytest.mark.parametrize("share", range(4))
 def test_a_run_that_speculates_ends_as_one_that_does_not(share: int) -> None:
     made = hits = 0
+    depths: list[int] = []
     for seed in SEEDS[share::4]:
         calm = Life(seed, speculates=False)
         eager = Life(seed, speculates=True)
@@ -307,9 +352,11 @@ def test_a_run_that_speculates_ends_as_one_that_does_not(share: int) -> None:
         assert eager.speculator is not None
         made += eager.speculator.made
         hits += eager.speculator.hits
+        depths += eager.used_depths
         assert eager.speculator.hits <= eager.speculator.made
     assert made
     assert hits, "nothing was used, so that nothing is shown"
+    assert {2, 3} <= set(depths), "no chain was used, so that nothing is shown of them"
 
 
 def run_of(*specs: NodeSpec, window: int = 100) -> RunState:
@@ -330,8 +377,10 @@ class Desk:
         window: int = 100,
         followers: tuple[Follower, ...] = (),
         tools: tuple[EarlyTool, ...] = (),
+        chain: int = MAX_CHAIN,
     ) -> "Desk":
-        return cls(run_of(*specs, window=window), Speculator(Speculation(followers=followers, tools=tools)))
+        speculation = Speculation(followers=followers, tools=tools, chain=chain)
+        return cls(run_of(*specs, window=window), Speculator(speculation))
 
     def take(self, event: Event, now: int | None = None) -> list[Choice]:
         choices = self.speculator.before(self.state, event)
@@ -348,6 +397,11 @@ class Desk:
     def ask(self, unit: int, tool: str, arguments: str = "0", now: int = 0) -> list[Choice]:
         """Have the model of a unit ask for a call, in a reply that still comes."""
         return self._begin(self.speculator.asked(self.state, unit, tool, arguments, now))
+
+    def end_early(self, number: int, *, has_output: bool = True) -> list[Choice]:
+        """Have an early call end."""
+        self.speculator.ended(number, NO_USAGE, has_output=has_output)
+        return self._begin(self.speculator.after_early(self.state, number))
 
     def end(self, unit: int, *, now: int | None = None, more: bool = False, **outcome: Any) -> list[Choice]:
         ended = Outcome(**{"digest": "0" * 40, **outcome})
@@ -650,9 +704,9 @@ def test_hits_misses_waste_and_time_saved_are_counted() -> None:
     desk = in_a_loop(followers=(follower("look", "fetch"), follower("look", "other")))
     desk.end(0)
     desk.speculator.ended(1, NO_USAGE, has_output=True)
-    desk.speculator.used_by(1, 2_000, 30)
-    desk.speculator.used_by(1, 2_000, 30)  # a second call that is the same counts once
-    desk.speculator.used_by(None, 0, 0)
+    desk.speculator.used_by(3, 1, 2_000, 30)
+    desk.speculator.used_by(3, 1, 2_000, 30)  # a second call that is the same counts once
+    desk.speculator.used_by(3, None, 0, 0)
     figures = desk.speculator.figures
     assert figures is not None
     assert (figures.calls, figures.hits, figures.wasted, figures.missed) == (2, 1, 1, 1)
@@ -669,3 +723,182 @@ def test_a_call_that_failed_early_is_not_offered() -> None:
     desk.speculator.ended(1, NO_USAGE, has_output=False)
     desk.state.append([tool_spec("again", "fetch", "", "read", [])])
     assert desk.speculator.usable(desk.state, 3, 1) == ()
+
+
+# chains: calls behind early ones
+
+OPEN, EXTRACT, CITE = "open", "extract", "cite"
+STEPS = (follower("search", OPEN, place=0), follower(OPEN, EXTRACT, place=1), follower(EXTRACT, CITE, place=2))
+
+
+def asked_to_search(*followers: Follower, chain: int = MAX_CHAIN, window: int = 100, **more: Any) -> Desk:
+    """Return a run whose model has asked for a search in a reply that still comes: that is the early call 1. The real
+    one is unit 1, and a model reads it.
+    """
+    real = tool_spec("real", "search", "", "read", [])
+    real.needs = [0]
+    specs = (NodeSpec("m", "llm"), real, NodeSpec("n", "llm", needs=[1], reads=[1]))
+    search = early_tool("search", **more)
+    desk = Desk.of(*specs, followers=followers or STEPS, tools=(search,), chain=chain, window=window)
+    desk.take(RunStarted(), now=0)
+    assert begun(desk.ask(0, "search", now=0)) == ["search"]
+    return desk
+
+
+def test_behind_a_call_that_a_model_has_asked_for_its_followers_begin_while_the_reply_still_comes() -> None:
+    desk = asked_to_search()
+    [choice] = desk.end_early(1)
+    assert isinstance(choice, Begin)
+    assert (choice.call.tool, choice.call.unit, choice.call.first) == (OPEN, 0, desk.speculator.live[1])
+    assert begun(desk.end_early(2)) == [EXTRACT]
+
+
+def test_behind_a_call_that_a_pattern_has_made_the_next_one_of_the_patterns_begins() -> None:
+    desk = in_a_loop(followers=(follower("look", OPEN), follower(OPEN, EXTRACT)))
+    assert begun(desk.end(0)) == [OPEN]
+    assert begun(desk.end_early(1)) == [EXTRACT]
+
+
+def test_so_many_calls_begin_one_behind_the_other_and_no_more() -> None:
+    desk = asked_to_search()
+    for number in range(1, MAX_CHAIN):
+        assert len(begun(desk.end_early(number))) == 1
+    assert desk.end_early(MAX_CHAIN) == []
+
+
+def test_a_run_that_was_prepared_before_there_were_chains_makes_none() -> None:
+    """So it goes on as it has begun, when a newer worker replays it."""
+    prepared = Speculation.model_validate({"tools": [early_tool("search").model_dump()]})
+    assert asked_to_search(chain=prepared.chain).end_early(1) == []
+
+
+@pytest.mark.parametrize(("second", "begins"), [(0.7, [EXTRACT]), (0.6, [])])
+def test_a_chain_is_as_probable_as_all_its_steps_together(second: float, begins: list[str]) -> None:
+    desk = asked_to_search(follower("search", OPEN, probability=0.8), follower(OPEN, EXTRACT, probability=second))
+    assert begun(desk.end_early(1)) == [OPEN]
+    assert begun(desk.end_early(2)) == begins
+
+
+@pytest.mark.parametrize("status", ["failed", "dropped", "used"])
+def test_behind_a_call_whose_output_is_not_there_to_be_used_nothing_begins(status: str) -> None:
+    """Behind a used one, the end of the real call has its followers begin."""
+    desk = asked_to_search()
+    if status == "dropped":
+        desk.take(PlanReplaced(desk.state.graph))
+    elif status == "used":
+        desk.speculator.used_by(0, 1, 100, 1)
+    assert desk.end_early(1, has_output=status != "failed") == []
+
+
+def test_nothing_begins_behind_a_model_call_that_has_failed() -> None:
+    desk = asked_to_search()
+    desk.end(0, digest=None, error=("Failed", "no reply"))
+    assert desk.end_early(1) == []
+
+
+def test_behind_a_branch_nothing_begins_that_would_follow_it() -> None:
+    """Nobody knows how probable it is."""
+    ask = NodeSpec("ask", "llm")
+    yes = tool_spec("yes", "search", "", "read", [])
+    yes.watches = [0]
+    yes.when = {"ref": "$ask", "op": "eq", "value": "succeeded", "at": [0, ":status"]}
+    desk = Desk.of(ask, yes, NodeSpec("m", "llm", needs=[1], reads=[1]), followers=STEPS)
+    assert begun(desk.take(RunStarted())) == ["search"]
+    assert desk.end_early(1) == []
+
+
+def real_search(desk: Desk, early: int | None = 1) -> list[Choice]:
+    """Have the real call of the search end, which has taken over an early one."""
+    desk.end(0)
+    desk.speculator.used_by(1, early, 100, 1)
+    return desk.end(1)
+
+
+def test_behind_the_real_call_no_follower_begins_that_began_behind_the_early_one() -> None:
+    desk = asked_to_search()
+    desk.end_early(1)
+    assert real_search(desk) == []
+    assert begun(desk.end_early(2)) == [EXTRACT], "the chain goes on"
+
+
+@pytest.mark.parametrize("becomes", ["used", "failed"])
+def test_a_follower_that_was_used_or_has_failed_does_not_begin_again_either(becomes: str) -> None:
+    desk = asked_to_search()
+    desk.end_early(1)
+    if becomes == "used":
+        desk.speculator.used_by(7, 2, 100, 1)
+    else:
+        desk.end_early(2, has_output=False)
+    assert real_search(desk) == []
+
+
+def test_a_follower_that_had_to_give_way_begins_again_behind_the_real_call() -> None:
+    desk = asked_to_search()
+    desk.end_early(1)
+    del desk.speculator.live[2]
+    assert begun(real_search(desk)) == [OPEN]
+
+
+def test_behind_another_real_call_than_the_early_one_its_followers_begin() -> None:
+    desk = asked_to_search()
+    desk.end_early(1)
+    assert begun(real_search(desk, early=None)) == [OPEN]
+
+
+def test_what_was_too_improbable_behind_the_early_call_begins_behind_the_real_one() -> None:
+    look, real = (tool_spec(name, name, "", "read", []) for name in ("look", "search"))
+    real.needs = [1]
+    models = [NodeSpec(f"m{node}", "llm", needs=[node], reads=[node]) for node in (0, 2)]
+    likely = {"probability": 0.6}
+    steps = (follower("look", "search", **likely), follower("search", OPEN, **likely))
+    desk = Desk.of(look, models[0], real, models[1], followers=steps)
+    desk.take(RunStarted())
+    assert begun(desk.end(0)) == ["search"]
+    assert desk.end_early(1) == []
+    desk.end(1)
+    desk.speculator.used_by(2, 1, 100, 1)
+    assert begun(desk.end(2)) == [OPEN]
+
+
+def test_a_chain_is_as_old_as_its_first_call() -> None:
+    again = tool_spec("again", OPEN, "", "read", [])
+    desk = asked_to_search(follower("search", OPEN, fresh_for=5_000))
+    desk.take(TimeAdvanced(), now=4_000)
+    assert begun(desk.end_early(1)) == [OPEN]
+    [unit] = desk.state.append([again])
+    assert desk.speculator.usable(desk.state, unit, 5_000) == (2,)
+    assert desk.speculator.usable(desk.state, unit, 5_001) == ()
+
+
+def test_a_write_drops_of_a_chain_what_it_may_change_and_leaves_the_rest() -> None:
+    """What was made from a call that was dropped is used only for exactly the same call, and was not written."""
+    write = tool_spec("w", "write", "a", "write", [])
+    write.needs = [1]
+    steps = (follower("search", OPEN, kind="b"), follower(OPEN, EXTRACT, kind="a"))
+    tools = (early_tool("search", kind="a"),)
+    desk = Desk.of(NodeSpec("m", "llm"), NodeSpec("n", "llm"), write, followers=steps, tools=tools)
+    desk.take(RunStarted())
+    desk.ask(0, "search")
+    desk.end_early(1)
+    desk.end_early(2)
+    assert [call.tool for call in desk.speculator.live.values()] == ["search", OPEN, EXTRACT]
+    assert dropped(desk.end(1)) == [3], "it runs; the output of the search is not used any more"
+    assert [call.tool for call in desk.speculator.live.values()] == [OPEN]
+
+
+def test_a_chain_does_not_go_on_with_what_is_written() -> None:
+    write = tool_spec("w", "write", "b", "write", [])
+    tools = (early_tool("search", kind="a"),)
+    desk = Desk.of(NodeSpec("m", "llm"), write, followers=(follower("search", OPEN, kind="b"),), tools=tools)
+    desk.take(RunStarted())
+    desk.ask(0, "search")
+    assert desk.end_early(1) == []
+
+
+def test_a_chain_takes_idle_places_only_and_keeps_no_more_outputs_than_others() -> None:
+    many = tuple(follower("search", f"f{number}", place=number) for number in range(12))
+    assert len(begun(asked_to_search(*many).end_early(1))) == MAX_LIVE
+    assert len(begun(asked_to_search(*many, window=30).end_early(1))) == 3
+    desk = asked_to_search(*many)
+    desk.end_early(1)
+    assert len(desk.speculator.live) == MAX_LIVE
