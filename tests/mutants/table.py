@@ -47,6 +47,22 @@ MUTANTS = (
         ("tests/workflows/plan/scheduling/test_ready.py::test_while_a_run_drains_nothing_starts",),
     ),
     Mutant(
+        "speculation: a chain is as likely as its last step",
+        "workflows/plan/speculation/speculator.py",
+        "probability = first.probability * follower.probability",
+        "probability = follower.probability",
+        ("tests/workflows/plan/speculation/test_speculator.py::test_a_chain_is_as_probable_as_all_its_steps_together",),
+    ),
+    Mutant(
+        "speculation: what was made behind an early call is made again behind the real one",
+        "workflows/plan/speculation/speculator.py",
+        "            if self._was_made_behind(self._taken_over.get(unit), follower):\n                continue\n",
+        "",
+        (
+            "tests/workflows/plan/speculation/test_speculator.py::test_behind_the_real_call_no_follower_begins_that_began_behind_the_early_one",
+        ),
+    ),
+    Mutant(
         "fusion: what feeds an early join shares an activity",
         "workflows/plan/fusion/rules.py",
         "if node in graph.early or graph",
