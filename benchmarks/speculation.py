@@ -49,7 +49,7 @@ WRITES = 2.0
 """Tokens a second, at which that reply comes."""
 AT_ONCE = 6
 """Agents of each kind that run at the same time."""
-CHAIN_BEGINS = "place-3"
+CHAIN_BEGINS = "place-10"
 QUICK = 0.5
 """Seconds for which the model of the chain thinks."""
 SHARE_SAVED = 0.9

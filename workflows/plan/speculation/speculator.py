@@ -441,6 +441,9 @@ class Speculator:
         is_current = state.generation.get(call.unit) == call.generation
         if is_branch or not is_current:
             return False
+        # Where the patterns have not held so far, a guess behind a guess is mostly waste.
+        if call.follower is not None and self.missed > self.hits:
+            return False
         return state.status.get(call.unit) in (RUNNING, SUCCEEDED)
 
     def _branches(self, state: RunState, unit: int) -> list[EarlyCall]:

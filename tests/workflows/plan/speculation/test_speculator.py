@@ -779,6 +779,17 @@ def test_a_chain_is_as_probable_as_all_its_steps_together(second: float, begins:
     assert begun(desk.end_early(2)) == begins
 
 
+def test_nothing_begins_behind_a_guess_in_a_run_whose_calls_were_mostly_others_so_far() -> None:
+    desk = asked_to_search()
+    desk.speculator.used_by(7, None, 0, 0)
+    assert begun(desk.end_early(1)) == [OPEN], "the model has asked for the search: that is no guess"
+    assert desk.end_early(2) == []
+    again = asked_to_search()
+    again.speculator.missed = again.speculator.hits = 3
+    again.end_early(1)
+    assert begun(again.end_early(2)) == [EXTRACT]
+
+
 @pytest.mark.parametrize("status", ["failed", "dropped", "used"])
 def test_behind_a_call_whose_output_is_not_there_to_be_used_nothing_begins(status: str) -> None:
     """Behind a used one, the end of the real call has its followers begin."""
