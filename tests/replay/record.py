@@ -5,6 +5,9 @@
 Until the tag 0.1.0 a change to workflow code may change what is replayed: record the histories anew, which overwrites
 them. From that tag on a saved history is never recorded again, because it stands for runs that are still going on
 somewhere. A change that no longer replays one must then be guarded by `workflow.patched`.
+
+`early-before-chains.json` stands for such runs already: it was recorded when nothing was called early behind an early
+call, and is not recorded here.
 """
 
 import asyncio

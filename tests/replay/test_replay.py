@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 from temporalio import workflow
 from temporalio.client import WorkflowHistory
-from temporalio.worker import Replayer, WorkflowRunner
+from temporalio.worker import Replayer, UnsandboxedWorkflowRunner, WorkflowRunner
 
 from sennit.workers.workflow_sandbox import workflow_runner
 from sennit.workflows.agent_run import AgentRun
 from sennit.workflows.messages.converter import DATA_CONVERTER
 from sennit.workflows.plan.compile import graph
 from sennit.workflows.plan.compile.execution_plan import ExecutionPlan
+from sennit.workflows.plan.speculation.speculator import EarlyCall, Speculator
 from sennit.workflows.run import drain
 from sennit.workflows.run_quota import RunQuota
 
@@ -49,6 +50,22 @@ def replayer(runner: WorkflowRunner | None = None) -> Replayer:
 async def test_a_saved_history_replays(path: Path) -> None:
     with as_recorded(path):
         await replayer().replay_workflow(saved(path))
+
+
+async def test_a_run_that_was_prepared_before_there_were_chains_of_early_calls_makes_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It knows what follows its early calls, and only lacks the word that something may be called behind these."""
+    [path] = [path for path in HISTORIES if path.stem == "early-before-chains"]
+    history = saved(path)
+    await replayer(UnsandboxedWorkflowRunner()).replay_workflow(history)
+
+    def leads_on(speculator: Speculator, state: object, call: EarlyCall) -> bool:
+        return call.status == "ready"
+
+    monkeypatch.setattr(Speculator, "_leads_on", leads_on)
+    with pytest.raises(workflow.NondeterminismError):
+        await replayer(UnsandboxedWorkflowRunner()).replay_workflow(history)
 
 
 @pytest.mark.parametrize("path", OF_QUOTA, ids=lambda path: path.stem)
