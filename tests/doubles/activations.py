@@ -167,9 +167,25 @@ async def check_joins(run: Recorded, chance: Random) -> None:
     if any(joins_with_next(whole, tasks, place) for place in range(len(tasks))):
         together, places = joined(tasks, lambda place: joins_with_next(whole, tasks, place))
         assert await played(run, together) == [whole[place] for place in places], "joined with an update"
+    for place in range(len(tasks)):
+        if joins_with_next(whole, tasks, place):
+            await _check_late_join(run, place)
     places = [place for place in range(1, len(tasks)) if not whole[place - 1] and CANCEL not in kinds_in(tasks[place])]
     if places:
         await check_reset(run, chance.choice(places))
+
+
+async def _check_late_join(run: Recorded, place: int) -> None:
+    """Check that a task that is joined with the next one writes the same where deadlines have passed in between, and
+    the server has not said yet that their timer has ended.
+    """
+    late = WorkflowActivation()
+    late.CopyFrom(run.tasks[place + 1])
+    late.timestamp.seconds += 3_600
+    tasks = [*run.tasks[: place + 1], late]
+    apart = await played(run, tasks)
+    together, places = joined(tasks, lambda each: each == place)
+    assert await played(run, together) == [apart[each] for each in places], f"task {place} joined with a late update"
 
 
 async def check_reset(run: Recorded, place: int) -> None:

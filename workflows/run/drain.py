@@ -31,11 +31,13 @@ class Drain:
         self._soft_at = 1.0
 
     def update(
-        self, state: RunState, dispatcher: Dispatcher, updates: int, now: int
+        self, state: RunState, dispatcher: Dispatcher, updates: int, passed: int
     ) -> DrainStarted | DrainEnded | None:
-        """Return that the run begins to drain, or gives it up; None if it goes on as it is."""
+        """Return that the run begins to drain, or gives it up; None if it goes on as it is.
+        Deadlines have `passed` until then.
+        """
         updates += dispatcher.reports // SIGNALS
-        is_over = state.deadlines.get(DRAIN, now + 1) <= now
+        is_over = state.deadlines.get(DRAIN, passed + 1) <= passed
         used = _used(SOFT_BOUNDS, updates)
         if _used(HARD_BOUNDS, updates) >= 1.0:
             dispatcher.suspend()

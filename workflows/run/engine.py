@@ -298,8 +298,8 @@ class Engine:
             self._turn_frozen()
             return
         self._begin_to_read_ledger()
-        now = milliseconds()
-        drain = self._drain.update(self.state, self.dispatcher, self.updates, now)
+        passed = self._alarm.passed(self.state)
+        drain = self._drain.update(self.state, self.dispatcher, self.updates, passed)
         if drain is not None:
             self._step(drain)
 
@@ -330,12 +330,13 @@ class Engine:
             self._step(event, reply)
 
         # Several ends at once are told as parts of one whole, which a last event closes.
+        passed = self._alarm.passed(self.state)
         due = self.state.next_due()
-        is_due = due is not None and due <= now
+        is_due = due is not None and due <= passed
         if units > 1 or is_due:
-            self._step(TimeAdvanced())
+            self._step(TimeAdvanced(passed))
         asked, self._asked_calls = self._asked_calls, []
-        self._speculate(lambda early: early.asked(asked, now))
+        self._speculate(lambda early: early.asked(asked, milliseconds()))
         self.dispatcher.start_waiting()
         self._call_early()
         self._changed()

@@ -8,6 +8,9 @@ from temporalio import workflow
 
 from sennit.workflows.plan.scheduling.state import CALLS, DRAIN, NEXT_TRY, OVERTIME, PARK, RunState
 
+BY_TIMER = "deadlines pass with their timer"
+"""The patch of runs that began before: in these a deadline passed with the clock."""
+
 
 class DeadlineTimer:
     """Calls `wake` when a deadline has come."""
@@ -20,6 +23,19 @@ class DeadlineTimer:
         an event of the history.
         """
         self._timer: asyncio.Task[None] | None = None
+        self._rang_for = 0
+
+    def passed(self, state: RunState) -> int:
+        """Return the time until which the state's deadlines have passed.
+
+        The end of the timer decides, and not the clock. A workflow task without commands may be
+        joined with a later one when the run is replayed, and then has the time of that one.
+        """
+        if not state.deadlines:
+            return 0
+        if not workflow.patched(BY_TIMER):
+            return milliseconds()
+        return self._rang_for
 
     def set(self, state: RunState) -> None:
         """Wait for the state's next deadline, and for no other.
@@ -52,6 +68,7 @@ class DeadlineTimer:
         pause = max(1, due - milliseconds())
         await workflow.sleep(timedelta(milliseconds=pause), summary=name)
         self._at = None
+        self._rang_for = due
         self._wake()
 
 

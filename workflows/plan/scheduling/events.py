@@ -179,7 +179,9 @@ class NodeEnded:
 
 @dataclass(slots=True)
 class TimeAdvanced:
-    """Time has passed: close what is due."""
+    """Time has passed: close what was due until then, in milliseconds; None: until now."""
+
+    until: int | None = None
 
 
 @dataclass(slots=True)

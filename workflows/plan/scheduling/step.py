@@ -351,10 +351,13 @@ def unit_of(state: RunState, write: Written) -> int | None:
     return state.find(write.path)
 
 
-def _advance_time(state: RunState, _: TimeAdvanced) -> None:
+def _advance_time(state: RunState, event: TimeAdvanced) -> None:
+    until = state.now
+    if event.until is not None:
+        until = event.until
     due: list[tuple[int, int]] = []
     for unit, at in state.deadlines.items():
-        if at <= state.now and unit != DRAIN:
+        if at <= until and unit != DRAIN:
             due.append((at, unit))
     for _at, unit in sorted(due):
         # One that has expired may have closed the others.

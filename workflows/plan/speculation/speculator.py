@@ -438,13 +438,13 @@ class Speculator:
             return False
         # Behind a branch nobody knows whether it will be called at all.
         is_branch = call.follower is None and not call.arguments
-        is_current = state.generation.get(call.unit) == call.generation
+        is_current = state.has_generation(call.unit, call.generation)
         if is_branch or not is_current:
             return False
         # Where the patterns have not held so far, a guess behind a guess is mostly waste.
         if call.follower is not None and self.missed > self.hits:
             return False
-        return state.status.get(call.unit) in (RUNNING, SUCCEEDED)
+        return state.has_status(call.unit, RUNNING, SUCCEEDED)
 
     def _branches(self, state: RunState, unit: int) -> list[EarlyCall]:
         """Return the calls that wait for nothing but a decision, since this unit has given what

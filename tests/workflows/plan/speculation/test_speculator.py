@@ -28,9 +28,9 @@ from sennit.workflows.plan.scheduling.events import (
     TimeAdvanced,
     Written,
 )
-from sennit.workflows.plan.scheduling.state import PENDING, WAITING, RunState
+from sennit.workflows.plan.scheduling.state import RunState
 from sennit.workflows.plan.scheduling.step import step
-from sennit.workflows.plan.scheduling.unit import WAITING
+from sennit.workflows.plan.scheduling.unit import PENDING, WAITING
 from sennit.workflows.plan.speculation.follower import EarlyTool, Follower, Speculation
 from sennit.workflows.plan.speculation.limits import MAX_ASKED, MAX_CHAIN, MAX_LIVE
 from sennit.workflows.plan.speculation.speculator import Begin, Choice, Drop, Speculator
