@@ -153,7 +153,7 @@ async def test_only_its_own_sub_agents_are_heard(begin: Start, model_server: Mod
 async def test_one_that_continues_as_new_says_nothing_twice(
     client: Client, begin: Start, model_server: ModelServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(drain, "SOFT_BOUNDS", (40, *drain.SOFT_BOUNDS[1:]))
+    monkeypatch.setattr(drain, "SOFT_BOUNDS", (42, *drain.SOFT_BOUNDS[1:]))
     steps = [call(f"n{i}", args={"value": f"$n{i - 1}.value" if i else "end"}) for i in range(12)]
     model_server.on(
         PLANNER,
