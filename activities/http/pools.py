@@ -63,9 +63,8 @@ class Pools:
         for pool in pools:
             if pool.closing is not None:
                 pool.closing.cancel()
-            await pool.client.aclose()
-        for task in list(self._closings):
-            await task
+        closings = [pool.client.aclose() for pool in pools]
+        await asyncio.gather(*closings, *self._closings)
 
     def _with_room(self) -> Pool:
         for pool in self._pools:

@@ -65,10 +65,12 @@ class DeadlineTimer:
         return False
 
     async def _ring(self, due: int, name: str) -> None:
-        pause = max(1, due - milliseconds())
+        now = milliseconds()
+        pause = max(1, due - now)
         await workflow.sleep(timedelta(milliseconds=pause), summary=name)
         self._at = None
-        self._rang_for = due
+        # It covers all deadlines that have passed by then: after an outage there may be many.
+        self._rang_for = now + pause
         self._wake()
 
 

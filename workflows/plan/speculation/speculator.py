@@ -220,7 +220,9 @@ class Speculator:
             call.first = first
             call.probability = probability
             call.depth = first.depth + 1
-            if self._may_begin(state, call):
+            # It takes a free place: the outputs that are there are of calls that are surer.
+            has_place = len(self.live) < MAX_LIVE
+            if has_place and self._may_begin(state, call):
                 first.chained.append(call)
                 choices.append(self._begin(call, first.began))
         return choices
@@ -358,12 +360,17 @@ class Speculator:
 
     def _note(self, state: RunState, event: Event) -> None:
         """Note the units behind which something may be called early."""
-        if isinstance(event, NodeEnded) and state.has_status(event.unit, SUCCEEDED):
-            if (event.unit, event.generation) not in self._chosen_for:
-                self._chosen_for[event.unit, event.generation] = None
-                self._undecided.append(event.unit)
-        elif isinstance(event, RunStarted):
+        if isinstance(event, RunStarted):
             self._undecided.append(-1)
+        if not isinstance(event, NodeEnded):
+            return
+        key = (event.unit, event.generation)
+        if state.has_status(event.unit, SUCCEEDED) and key not in self._chosen_for:
+            self._chosen_for[key] = None
+            self._undecided.append(event.unit)
+        elif event.unit not in self._undecided:
+            # Its end counts for nothing, so that nothing will be chosen behind it.
+            self._taken_over.pop(event.unit, None)
 
     def _choose(self, state: RunState) -> list[Choice]:
         """Return the calls that begin early behind the units that have ended."""

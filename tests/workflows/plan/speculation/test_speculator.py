@@ -906,9 +906,31 @@ def test_a_chain_does_not_go_on_with_what_is_written() -> None:
     assert desk.end_early(1) == []
 
 
+@pytest.mark.parametrize("searches", [2, 3, 4, 8])
+def test_a_chain_pushes_out_no_output_of_a_call_that_the_model_has_asked_for(searches: int) -> None:
+    desk = asked_to_search(follower("search", OPEN), follower(OPEN, EXTRACT))
+    for number in range(1, searches):
+        desk.ask(0, "search", str(number))
+    for number in range(1, searches + 1):
+        desk.end_early(number)
+    for number in range(searches + 1, desk.speculator.made + 1):
+        desk.end_early(number)
+    kept = [call.tool for call in desk.speculator.live.values()]
+    assert kept.count("search") == searches
+    assert len(kept) <= MAX_LIVE
+
+
+def test_an_end_that_counts_for_nothing_leaves_nothing_of_the_call_that_it_has_taken_over() -> None:
+    desk = asked_to_search()
+    desk.end_early(1)
+    desk.speculator.used_by(0, 1, 100, 1)
+    desk.take(NodeEnded(0, 7, Outcome("late")))
+    assert desk.speculator._taken_over == {}
+
+
 def test_a_chain_takes_idle_places_only_and_keeps_no_more_outputs_than_others() -> None:
     many = tuple(follower("search", f"f{number}", place=number) for number in range(12))
-    assert len(begun(asked_to_search(*many).end_early(1))) == MAX_LIVE
+    assert len(begun(asked_to_search(*many).end_early(1))) == MAX_LIVE - 1, "and the output of the search"
     assert len(begun(asked_to_search(*many, window=30).end_early(1))) == 3
     desk = asked_to_search(*many)
     desk.end_early(1)
