@@ -40,6 +40,8 @@ SLOTS = 400
 """Calls that the worker makes at once: with the usual 100, the calls of 300 agents
 would wait for one another.
 """
+WIDEST = 500
+"""The widest window of a run."""
 LONGEST = 900.0
 PLAN = {
     "nodes": [
@@ -63,7 +65,9 @@ def request(agents: int) -> dict[str, Any]:
     team = {"id": "team", "kind": "map", "over": "$input.topics", "max_items": agents,
             "do": {"kind": "agent", "goal": "Look into $item.", "tools": []}}  # fmt: skip
     plan = {"inputs": {"topics": {"type": "array"}}, "nodes": [team], "answer": "$team"}
-    return {"plan": plan, "inputs": {"topics": [f"topic {place}" for place in range(agents)]}}
+    topics = [f"topic {place}" for place in range(agents)]
+    # All agents at once, as in asyncio, or as many as a run may start.
+    return {"plan": plan, "inputs": {"topics": topics}, "window": min(agents, WIDEST)}
 
 
 @dataclass(frozen=True, slots=True)
