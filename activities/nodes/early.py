@@ -65,9 +65,9 @@ class EarlyNote(BaseModel):
 
     def done(self, arguments: str, ref: str, output: NodeOutput) -> "EarlyNote":
         """Return the note of a call that has given an output."""
-        what = {"status": "done", "arguments": arguments, "ref": ref}
-        how = {"millis": output.millis, "warnings": output.warnings}
-        return self.model_copy(update={**what, **how})
+        given: dict[str, Any] = {"status": "done", "arguments": arguments, "ref": ref}
+        given |= {"millis": output.millis, "warnings": output.warnings}
+        return self.model_copy(update=given)
 
 
 def note_of(call: PrefetchCall, key: str, tool: Tool, began: int) -> EarlyNote:

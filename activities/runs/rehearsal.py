@@ -43,7 +43,6 @@ from sennit.workflows.plan.scheduling.events import (
 from sennit.workflows.plan.scheduling.joins import is_open
 from sennit.workflows.plan.scheduling.state import RunState
 from sennit.workflows.plan.scheduling.step import step
-from sennit.workflows.plan.scheduling.unit import RUNNING
 from sennit.workflows.run.outcomes import advance_of, failed_outcome, outcome_of
 from sennit.workflows.run.unit_calls import PAID, node_call
 
@@ -221,9 +220,7 @@ class Rehearsal:
 
     def _is_wanted(self, begun: _Begun) -> bool:
         """Whether a unit still runs: it may have been given up since it was started."""
-        unit = begun.unit
-        is_same = self.state.has_generation(unit, begun.generation)
-        return is_same and self.state.has_status(unit, RUNNING)
+        return self.state.runs(begun.unit, begun.generation)
 
 
 def _lift_limits(state: RunState) -> dict[str, int]:

@@ -26,8 +26,8 @@ MUTANTS = (
     Mutant(
         "step: the end of an old generation counts",
         f"{SCHEDULING}/step.py",
-        "if state.units[unit].status != RUNNING or state.units[unit].generation != event.generation:",
-        "if state.units[unit].status != RUNNING:",
+        "if not state.runs(unit, event.generation):",
+        "if not state.has_status(unit, RUNNING):",
         (
             "tests/workflows/plan/scheduling/test_retry.py::test_a_node_that_runs_is_cancelled_and_its_late_result_is_ignored",
         ),

@@ -38,7 +38,6 @@ from sennit.workflows.plan.scheduling.programs import advance_number, last_told
 from sennit.workflows.plan.scheduling.ready import grant, in_place
 from sennit.workflows.plan.scheduling.slices import left_in_tasks, left_of
 from sennit.workflows.plan.scheduling.state import RunState
-from sennit.workflows.plan.scheduling.unit import RUNNING
 from sennit.workflows.run import outcomes
 from sennit.workflows.run.outcomes import EarlyEnded, End, Ended, Handle, InFlight, Key
 from sennit.workflows.run.shared_activities import AgentActivities
@@ -182,7 +181,7 @@ class Dispatcher:
             self._bytes = 0
         while self._waiting and self._starts < MAX_STARTS and self._bytes < MAX_TASK_BYTES:
             decision, keys = self._waiting.popleft()
-            if all(self._still_wanted(*key) for key in keys):
+            if all(self._state.runs(*key) for key in keys):
                 self._start(decision)
             else:
                 # One was cancelled before it began. The other members of its group start alone.
@@ -194,10 +193,6 @@ class Dispatcher:
         for key in keys:
             end = NodeEnded(*key, outcomes.START_AGAIN)
             self._put_back.append((end, None))
-
-    def _still_wanted(self, unit: int, generation: int) -> bool:
-        state = self._state
-        return state.has_status(unit, RUNNING) and state.has_generation(unit, generation)
 
     def _start(self, decision: Start) -> None:
         state = self._state
@@ -489,7 +484,7 @@ class Dispatcher:
             self._put_back_all(keys)
         self._waiting.clear()
         for flight in self._activities():
-            is_wanted = any(self._still_wanted(*key) for key in flight.keys)
+            is_wanted = any(self._state.runs(*key) for key in flight.keys)
             if is_wanted and not flight.is_suspended:
                 flight.is_suspended = True
                 flight.handle.cancel(SUSPENDED)
@@ -521,7 +516,7 @@ class Dispatcher:
         # The advance that follows may not have run, or may have read a value that a person
         # has skipped meanwhile.
         if flight.is_followed:
-            is_valid = len(ends) > 1 and self._still_wanted(*flight.keys[0])
+            is_valid = len(ends) > 1 and self._state.runs(*flight.keys[0])
             if not is_valid:
                 ends[1:] = [(outcomes.START_AGAIN, None)]
 

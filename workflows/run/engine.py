@@ -329,7 +329,8 @@ class Engine:
                     continue
             self._step(event, reply)
 
-        # Several ends at once are told as parts of one whole, which a last event closes.
+        # Several ends at once are told as parts of one whole, which a last event closes. Deadlines
+        # may have come up with them.
         passed = self._alarm.passed(self.state)
         due = self.state.next_due()
         is_due = due is not None and due <= passed
@@ -374,8 +375,7 @@ class Engine:
         state = self.state
         if self.frozen is not None or state.ended:
             return False
-        is_running = state.has_status(event.unit, RUNNING)
-        return is_running and state.units[event.unit].generation == event.generation
+        return state.runs(event.unit, event.generation)
 
     def begin(self, checked: CheckResult, *, more: bool) -> None:
         """Start on the plan, or ask a person about it first. `more` says that

@@ -148,15 +148,11 @@ def _release_fallback(state: RunState, fallback: int, status: Status) -> None:
 def _end_host(state: RunState, host: int, fallback: int, status: Status) -> None:
     """End a node as its fallback has ended. The node keeps its own error, if it has one."""
     if status == SUCCEEDED:
-        its = state.units[fallback]
-        succeed(
-            state,
-            host,
-            Outcome(its.digest, its.size, its.facts, at=its.ended_at or 0),
-        )
-    elif (
-        status == FAILED and state.graph.specs[fallback].maker >= 0
-    ):  # the last turn fails as the tool loop does
+        ended = state.units[fallback]
+        value = Outcome(ended.digest, ended.size, ended.facts, at=ended.ended_at or 0)
+        succeed(state, host, value)
+    elif status == FAILED and state.graph.specs[fallback].maker >= 0:
+        # The last turn fails as the tool loop does.
         kind, message = state.notes.get(host) or state.notes[fallback]
         fail(state, host, kind, message)
     else:

@@ -295,10 +295,10 @@ def _revise_item(state: RunState, unit: int) -> None:
             has_read_another = not same and state.units[dependent].status != PENDING
             if state.units[dependent].inherited_failure or has_read_another:
                 _retry_items(state, state.node_of(dependent), [dependent])
-                if state.units[
-                    dependent
-                ].previous_result is not None and dependent + 1 in state.behind(dependent):
-                    state.units[dependent].previous_result = _CHANGED
+                record = state.units[dependent]
+                had_ended = record.previous_result is not None
+                if had_ended and dependent + 1 in state.behind(dependent):
+                    record.previous_result = _CHANGED
             elif state.units[dependent].status == SUCCEEDED:
                 stack.append(dependent)
             completion.feed(state, dependent)

@@ -156,7 +156,7 @@ def _is_owed_to(state: RunState, opened: Slice, unit: int, generation: int) -> b
     """Whether a slice that was opened anew has not counted a start that was cut off before,
     and nothing else will.
     """
-    if state.units[unit].status == RUNNING and state.units[unit].generation == generation:
+    if state.runs(unit, generation):
         return False
     # A write that is in flight.
     if unit in opened.budget.reserved and state.units[unit].status != RUNNING:

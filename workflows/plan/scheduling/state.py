@@ -27,6 +27,7 @@ from sennit.workflows.plan.scheduling.session import Session
 from sennit.workflows.plan.scheduling.unit import (
     BLOCKED,
     PENDING,
+    RUNNING,
     SKIPPED,
     STATUS_NAMES,
     Status,
@@ -228,6 +229,10 @@ class RunState:
         """
         return unit in self.units and self.units[unit].generation == generation
 
+    def runs(self, unit: int, generation: int) -> bool:
+        """Whether a unit runs, in this generation. One that was dropped does not."""
+        return self.has_status(unit, RUNNING) and self.has_generation(unit, generation)
+
     def is_queued(self, unit: int) -> bool:
         """Whether a unit is among the ready ones. One that was dropped is not."""
         return unit in self.units and self.units[unit].queued
@@ -239,7 +244,7 @@ class RunState:
         return self.add_nodes(range(first, first + len(specs)))
 
     def add_nodes(self, new: range) -> range:
-        """Give nodes their entries that have been added to the graph, and return them."""
+        """Give nodes their records that have been added to the graph, and return the nodes."""
         self.add(new)
         for node in new:
             deps, inputs = self.graph.deps[node], self.graph.specs[node].inputs

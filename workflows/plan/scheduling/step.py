@@ -127,7 +127,7 @@ def _settle_late(state: RunState, event: NodeEnded) -> None:
         return
     slices.settle_late(state, unit, generation, usage)
     ready.wake_in_slices(state, unit)
-    is_late = state.units[unit].status != RUNNING or state.units[unit].generation != generation
+    is_late = not state.runs(unit, generation)
     if is_late:
         _count_usage(state, unit, usage)
 
@@ -226,7 +226,7 @@ def _end_node(state: RunState, event: NodeEnded) -> None:
             _free(state, unit, outcome)
         return
     # An end that comes late, or after a person has changed the unit, counts for nothing.
-    if state.units[unit].status != RUNNING or state.units[unit].generation != event.generation:
+    if not state.runs(unit, event.generation):
         return
 
     # What the start has cost is booked, and its slot is free, before its end is carried on.
@@ -442,7 +442,7 @@ def _advance(state: RunState, event: ProgramAdvanced) -> None:
     """
     program = event.ended.unit
     generation = event.ended.generation
-    if state.units[program].status != RUNNING or state.units[program].generation != generation:
+    if not state.runs(program, generation):
         return
     program_calls.append(state, event)
     _end_node(state, event.ended)

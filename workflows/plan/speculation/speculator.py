@@ -215,10 +215,8 @@ class Speculator:
             probability = first.probability * follower.probability
             if probability < THRESHOLD:
                 continue
-            call = _known(state, first.unit, follower.second, follower)
-            call.follower = follower
+            call = _following(state, first.unit, follower, probability)
             call.first = first
-            call.probability = probability
             call.depth = first.depth + 1
             # It takes a free place: the outputs that are there are of calls that are surer.
             has_place = len(self.live) < MAX_LIVE
@@ -410,10 +408,7 @@ class Speculator:
         for follower in self._expected_behind(spec.tool):
             if self._was_made_behind(self._taken_over.get(unit), follower):
                 continue
-            call = _known(state, unit, follower.second, follower)
-            call.follower = follower
-            call.probability = follower.probability
-            expected.append(call)
+            expected.append(_following(state, unit, follower, follower.probability))
         return expected
 
     def _expected_behind(self, tool: str) -> list[Follower]:
@@ -616,6 +611,14 @@ def _known(state: RunState, unit: int, tool: str, known: ReadCall) -> EarlyCall:
         queue=known.queue,
         timeout=known.timeout,
     )
+
+
+def _following(state: RunState, unit: int, follower: Follower, probability: float) -> EarlyCall:
+    """Return the call that usually follows one of a unit, and is expected with this probability."""
+    call = _known(state, unit, follower.second, follower)
+    call.follower = follower
+    call.probability = probability
+    return call
 
 
 def _early(state: RunState, node: int) -> EarlyCall:
