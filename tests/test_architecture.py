@@ -472,7 +472,7 @@ READING = {
 """What of the scheduler may be used beside its events, its records, its snapshots and `step`: it changes nothing."""
 SCHEDULER = "sennit.workflows.plan.scheduling"
 FLOORS = (
-    ("events", "locks", "session", "unit", "waits", "budget", "state"),
+    ("batch", "events", "locks", "session", "unit", "waits", "budget", "state"),
     ("call_names", "joins", "slices", "ready", "programs", "snapshot"),
     ("completion", "cancellation", "termination", "admission", "extension", "propagation"),
     ("reset", "program_calls", "retry"),

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from sennit.workflows.plan.compile.execution_plan import NodeSpec
 from sennit.workflows.plan.scheduling import ready, reset, slices
+from sennit.workflows.plan.scheduling.batch import Batch
 from sennit.workflows.plan.scheduling.budget import Amounts
 from sennit.workflows.plan.scheduling.call_names import unit_called
 from sennit.workflows.plan.scheduling.cancellation import NOT_MADE, give_up
@@ -176,8 +177,7 @@ def _occupy(state: RunState, unit: int) -> None:
     state.set_status(unit, RUNNING)
     state.units[unit].queued = False
     state.running += 1
-    state.shared[unit] = unit
-    state.together[unit] = 1
+    ready.join(state, unit, Batch())
     rate = ready.rate_of(state, unit)
     if rate is not None:
         rate.running += 1

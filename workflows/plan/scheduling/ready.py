@@ -19,6 +19,7 @@ from sennit.workflows.plan.limits import (
     MAX_WAVE_MEMBERS,
 )
 from sennit.workflows.plan.scheduling import joins, slices
+from sennit.workflows.plan.scheduling.batch import Batch
 from sennit.workflows.plan.scheduling.budget import Amounts, Budget, Rate
 from sennit.workflows.plan.scheduling.events import Start
 from sennit.workflows.plan.scheduling.locks import Lock, Waiter
@@ -310,7 +311,9 @@ def groups_of(state: RunState, likeness: Likeness, units: Sequence[int]) -> list
         room = _room_for(state, pieces)
         dealt_groups = dealt(pieces, workers=workers, room=room, most=most)
         for group in dealt_groups:
-            share_activity(state, group)
+            batch = Batch()
+            for unit in group:
+                join(state, unit, batch)
         groups += dealt_groups
     return groups
 
@@ -347,11 +350,12 @@ def _room_for(state: RunState, pieces: list[list[int]]) -> int:
     """Return in how many activities these pieces may run: in those of their units, and
     in as many as may start.
     """
-    held: dict[int, None] = {}
+    held: dict[Batch, None] = {}
     for piece in pieces:
         for unit in piece:
-            if unit in state.shared:
-                held[state.shared[unit]] = None
+            batch = state.units[unit].batch
+            if batch is not None:
+                held[batch] = None
     free = max(0, state.window - state.activities)
     return len(held) + free
 
@@ -376,43 +380,37 @@ def _islands_behind(state: RunState, likeness: Likeness) -> Islands:
     return Islands(state.graph, open_deps, joins_in, millis)
 
 
-def share_activity(state: RunState, units: Sequence[int], first: int | None = None) -> None:
-    """Note that these units run in one activity, with that of the unit `first` if it is given."""
-    for unit in units:
-        leave(state, unit)
-    if first is None:
-        first = units[0]
-    state.shared |= dict.fromkeys(units, first)
-    members = state.together.get(first, 0)
-    state.together[first] = members + len(units)
+def join(state: RunState, unit: int, batch: Batch) -> None:
+    """Note that a unit runs in this activity, and in no other one."""
+    leave(state, unit)
+    if not batch.members:
+        state.batches += 1
+    state.batched += 1
+    batch.members[unit] = None
+    state.units[unit].batch = batch
 
 
 def leave(state: RunState, unit: int) -> None:
     """Note that a unit runs in no activity with others any more."""
-    first = state.shared.pop(unit, None)
-    if first is None:
+    batch = state.units[unit].batch
+    if batch is None:
         return
-    rest = state.together.pop(first) - 1
-    if not rest:
-        return
-    if first == unit:
-        # The unit may start again before the others have ended, in another activity: these go
-        # by another one's number.
-        others = [member for member, activity in state.shared.items() if activity == first]
-        first = others[-1]
-        state.shared |= dict.fromkeys(others, first)
-    state.together[first] = rest
+    state.units[unit].batch = None
+    del batch.members[unit]
+    state.batched -= 1
+    if not batch.members:
+        state.batches -= 1
 
 
 def behind_in_activity(state: RunState, unit: int) -> list[int]:
     """Return what runs in the same activity as a unit and may read what it returns."""
-    activity = state.shared.get(unit)
-    if activity is None or state.is_item(unit):
+    batch = state.units[unit].batch
+    if batch is None or state.is_item(unit):
         return []
     members = [unit]
     for node in members:  # which grows
         for consumer in state.graph.consumers[node]:
-            if state.shared.get(consumer) == activity and consumer not in members:
+            if consumer in batch.members and consumer not in members:
                 members.append(consumer)
     return members[1:]
 

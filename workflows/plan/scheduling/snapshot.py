@@ -19,6 +19,7 @@ from sennit.workflows.plan.language.limits import Usage
 from sennit.workflows.plan.language.packing import pack, unpack
 from sennit.workflows.plan.limits import MAX_SNAPSHOT_BYTES
 from sennit.workflows.plan.scheduling import joins, programs, ready
+from sennit.workflows.plan.scheduling.batch import Batch
 from sennit.workflows.plan.scheduling.budget import Budget, Rate, Slice
 from sennit.workflows.plan.scheduling.events import Approval, Effect, Question
 from sennit.workflows.plan.scheduling.locks import Lock
@@ -77,7 +78,6 @@ _RECORDS = (
     "answers",
     "questions",
     "deadlines",
-    "shared",
 )
 """What only some units have, as pairs of a unit and a value."""
 _REMADE = ""
@@ -93,7 +93,7 @@ def dump(state: RunState) -> str:
     units = state.numbers()
     body: Body = {}
     _dump_columns(state, units, body)
-    _dump_records(state, body)
+    _dump_records(state, units, body)
     _dump_items(state, units, body)
     _dump_locks(state, body)
     _dump_times(state, units, body)
@@ -226,11 +226,16 @@ def _remake_manifests(state: RunState, units: Sequence[int]) -> None:
 # What stands beside the records of the units.
 
 
-def _dump_records(state: RunState, body: Body) -> None:
+def _dump_records(state: RunState, units: Sequence[int], body: Body) -> None:
     for name in _RECORDS:
         record = getattr(state, name)
         body[name] = list(record.items())
     body["answers"] = _lasting_answers(state)
+    body["shared"] = []
+    for unit in units:
+        batch = state.units[unit].batch
+        if batch is not None:
+            body["shared"].append((unit, batch.number))
     # The run that continues has not begun to drain.
     body["deadlines"] = []
     for unit, at in state.deadlines.items():
@@ -262,10 +267,10 @@ def _load_records(state: RunState, body: Body) -> None:
     for unit, fields in body["questions"]:
         state.questions[unit] = Question(*fields)
 
-    # The first unit of a shared activity counts how many units run in it.
-    for leader in state.shared.values():
-        members = state.together.get(leader, 0)
-        state.together[leader] = members + 1
+    batches: dict[int, Batch] = {}
+    for unit, number in body["shared"]:
+        batch = batches.setdefault(number, Batch())
+        ready.join(state, unit, batch)
 
 
 # The items of maps.

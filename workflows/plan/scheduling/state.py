@@ -72,6 +72,8 @@ _SLOTS = {
     "end_status": "how it ends",
     "running": "how many units run, with the writes in flight that were cut off",
     "waiting": "how many units wait for a person",
+    "batches": "how many activities under way are shared by units",
+    "batched": "how many units run in such activities",
     "units": "by number, the record of each unit that has not been dropped",
     "touched": (
         "the units whose status was set in this step: true for those that were made pending in it, "
@@ -91,7 +93,6 @@ _SLOTS = {
         "whether a program that runs again, or a run that forks another, has taken it over as it "
         "was"
     ),
-    "shared": "of a unit that runs in an activity with others: the first of these",
     "effects": "what became of its writes, where its status does not tell",
     "sessions": "of a program that has started: where its script stands",
     "last_end": (
@@ -103,7 +104,6 @@ _SLOTS = {
         "it"
     ),
     # queues
-    "together": "by the first unit of a shared activity: how many units of it run",
     "heap": "ready units as (priority, rank, unit)",
     "locks": "by name, the locks that units hold or wait for",
     "waiting_own": "ready units whose own write of an earlier generation is still in flight",
@@ -159,6 +159,7 @@ class RunState:
         self.timings = timings or Timings()
         self.park_for = park_for
         self.park_until = self.pause = self.running = self.waiting = 0
+        self.batches = self.batched = 0
         self.on_failure = on_failure or graph.execution_plan.on_failure
         self.most_agents = most_agents
         self.budget: Budget | None = None
@@ -195,12 +196,10 @@ class RunState:
         self.used: dict[int, Usage] = {}
         self.paid: dict[int, Usage] = {}
         self.slices: dict[int, Slice] = {}
-        self.shared: dict[int, int] = {}
 
     def _init_queues(self) -> None:
         self.heap: list[Waiter] = []
         self.locks: dict[str, Lock] = {}
-        self.together: dict[int, int] = {}
         self.waiting_own: dict[int, None] = {}
         self.waiting_budget: dict[str, list[Waiter]] = {}
         self.work: deque[int] = deque()
@@ -457,7 +456,7 @@ class RunState:
     @property
     def activities(self) -> int:
         """How many activities are under way."""
-        return self.running - len(self.shared) + len(self.together)
+        return self.running - self.batched + self.batches
 
     def next_due(self) -> int | None:
         """Return the earliest deadline in milliseconds, or None."""

@@ -27,6 +27,7 @@ from sennit.workflows.plan.scheduling import (
     slices,
     termination,
 )
+from sennit.workflows.plan.scheduling.batch import Batch
 from sennit.workflows.plan.scheduling.budget import Amounts, Budget
 from sennit.workflows.plan.scheduling.call_names import unit_called
 from sennit.workflows.plan.scheduling.events import (
@@ -230,7 +231,7 @@ def _end_node(state: RunState, event: NodeEnded) -> None:
         return
 
     # What the start has cost is booked, and its slot is free, before its end is carried on.
-    is_shared = unit in state.shared
+    is_shared = state.units[unit].batch is not None
     _note_call(state, unit, outcome)
     _free(state, unit, outcome)
     state.units[unit].attempts += _attempts(state, unit, outcome)
@@ -282,7 +283,7 @@ def _note_call(state: RunState, unit: int, outcome: Outcome) -> None:
     # In a shared activity a call may wait first for another one on which it depends,
     # and then for its turn.
     since = state.units[unit].started
-    if unit in state.shared:
+    if state.units[unit].batch is not None:
         for dep in state.graph.deps[state.node_of(unit)]:
             span = state.units[dep].span
             if span is not None:
@@ -494,8 +495,8 @@ def _start_ready(state: RunState) -> None:
     Short calls that may share an activity are gathered, and start together.
     """
     heap = state.heap
-    batches: dict[ready.Likeness, list[int]] = {}
-    leaders: dict[tuple[ready.Likeness, tuple[int, ...]], int] = {}
+    short_calls: dict[ready.Likeness, list[int]] = {}
+    batches: dict[tuple[ready.Likeness, tuple[int, ...]], Batch] = {}
     while True:
         # The first ready unit, if it still is one.
         ready.wake_paid(state)
@@ -512,17 +513,17 @@ def _start_ready(state: RunState) -> None:
         # are not too many of them.
         likeness = ready.likeness_of(state, unit)
         batch_key = None
-        leader = None
+        batch = None
         if likeness is not None:
             batch_key = (likeness, ready.readers(state, unit))
-            leader = leaders.get(batch_key)
-        if leader is not None and state.together.get(leader, 0) >= MAX_MEMBERS:
-            leader = None
+            batch = batches.get(batch_key)
+        if batch is not None and len(batch.members) >= MAX_MEMBERS:
+            batch = None
 
         # Beside another one it takes no room of the window, which counts activities.
         if (
             state.draining
-            or (state.activities >= state.window and leader is None)
+            or (state.activities >= state.window and batch is None)
             or state.running >= state.in_flight
         ):
             break
@@ -537,14 +538,14 @@ def _start_ready(state: RunState) -> None:
         if likeness is None or batch_key is None:
             _start_alone(state, unit)
             continue
-        if leader is None:
-            leader = unit
-            leaders[batch_key] = unit
-        ready.share_activity(state, (unit,), leader)
-        batches.setdefault(likeness, []).append(unit)
+        if batch is None:
+            batch = Batch()
+            batches[batch_key] = batch
+        ready.join(state, unit, batch)
+        short_calls.setdefault(likeness, []).append(unit)
 
     # Only now all short calls of this step are known.
-    for likeness, units in batches.items():
+    for likeness, units in short_calls.items():
         _start_together(state, likeness, units)
 
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
+from sennit.workflows.plan.scheduling.batch import Batch
 from sennit.workflows.plan.scheduling.events import Approval
 
 
@@ -87,6 +88,8 @@ class Unit:
     """A person's approval of what it writes."""
     objections: tuple[str, ...] = ()
     """What was wrong with its last request."""
+    batch: Batch | None = None
+    """Those with which it runs in one activity."""
     alone: bool = False
     """Whether it starts alone, because it has failed in an activity that it shared."""
     prompt_tokens: int = 0
