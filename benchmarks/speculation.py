@@ -194,12 +194,11 @@ def most_of_chain() -> float:
 
 
 def bound(number: int, recall: float) -> float:
-    """Return how much less time an agent may take at best: every expected call begins as soon as
-    the one before it has given something, in chains as long as they may be, and costs nothing.
+    """Return how much less time an agent may take at best: every expected call begins when the one
+    before it has ended, while the model thinks, and costs nothing.
     """
     place = f"place-{number}"
     plain = eager = TURN
-    ready, chain = 0.0, 0
     for count in range(len(_TOOLS)):
         follows = count > 0 and Random(f"{number}/{recall}/{count}").random() < recall
         if count:
@@ -207,19 +206,11 @@ def bound(number: int, recall: float) -> float:
         seconds = seconds_at(place)
         plain += seconds + TURN
 
-        # `eager` is when the model asks for this call, and `ready` when the one before has given
-        # something, early or not.
+        # `eager` is when the model asks for this call.
         begins = eager
-        if follows and chain < MAX_CHAIN:
-            chain += 1
-            begins = ready
-        elif follows:
-            chain = 1
-            begins = eager - TURN
-        else:
-            chain = 0
-        ready = begins + seconds
-        eager = max(eager, ready) + TURN
+        if follows:
+            begins -= TURN
+        eager = max(eager, begins + seconds) + TURN
     return eager / plain - 1
 
 

@@ -4,9 +4,9 @@ content that both have.
 A note is kept under the name of each early call, which the run gives it. It says which call
 that was, by its tool, the tool's version, the documents and the bound arguments, as soon as
 these are known; then what came of it. A real call reads the notes that its run names, and takes
-over what is exactly the same call. While that is still under way, it waits for it, but hardly
-longer than such a call takes. An early call that follows another one is made of what the note of
-that one names: its arguments and its output.
+over what is exactly the same call. While that is still under way, it waits for it: what has begun
+has less left to do than a new call, unless it hangs. An early call that follows another one is made
+of what the note of that one names: its arguments and its output.
 """
 
 import asyncio
@@ -32,14 +32,18 @@ from sennit.workflows.messages.node_calls import PrefetchCall
 
 ArgumentsOf = Callable[[NodeContext, Tool], Awaitable[dict[str, Any]]]
 """Gives the arguments of a call that is made early, behind that of a node or for it."""
-FIRST_LOOK, LAST_LOOK = 0.02, 0.25
+FIRST_LOOK, LAST_LOOK = 0.02, 0.1
 """Seconds between two looks at the note of a call that is under way."""
 LEAST_WAIT, WAIT_FOR_UNKNOWN = 1_000, 10_000
 """Milliseconds for which a real call waits at least for one under way, from when that began; and
 for one of which nobody knows how long it takes.
 """
-PATIENCE: Final = 2
-"""How many times as long as usual a call may take before nothing waits for it any more."""
+PATIENCE: Final = 4
+"""How many times as long as usual a call may take before it counts as one that hangs: nothing waits
+for it any more.
+"""
+MOST: Final = 2
+"""A real call waits at most for one part in so many of what its tool may take."""
 
 
 class EarlyRefused(Exception):
@@ -170,7 +174,7 @@ def waits_until(usual: int, seconds: float) -> int:
     """Return until when a real call waits for one that begins now, and may take
     so many seconds at most.
     """
-    most = round(1000 * seconds / PATIENCE)
+    most = round(1000 * seconds / MOST)
     wait = WAIT_FOR_UNKNOWN
     if usual:
         wait = max(LEAST_WAIT, PATIENCE * usual)

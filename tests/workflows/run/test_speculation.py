@@ -8,7 +8,7 @@ import pytest
 from temporalio import workflow
 from temporalio.exceptions import ApplicationError
 
-from sennit.workflows.messages.contracts import NodeReply, PrefetchReply
+from sennit.workflows.messages.contracts import AskedCall, NodeReply, PrefetchReply
 from sennit.workflows.messages.node_calls import NodeCall, PrefetchCall
 from sennit.workflows.plan.compile.execution_plan import ExecutionPlan, NodeSpec
 from sennit.workflows.plan.compile.graph import Graph
@@ -17,7 +17,7 @@ from sennit.workflows.plan.language.limits import Usage
 from sennit.workflows.plan.scheduling.events import Event, NodeEnded, Outcome, RunStarted
 from sennit.workflows.plan.scheduling.state import RunState
 from sennit.workflows.plan.scheduling.step import step
-from sennit.workflows.plan.speculation.follower import Follower, PastSpeculation, Speculation
+from sennit.workflows.plan.speculation.follower import EarlyTool, Follower, PastSpeculation, Speculation
 from sennit.workflows.run.speculation import EarlyCalls
 
 DIGEST = "0" * 40
@@ -39,11 +39,13 @@ class Run:
         real = NodeSpec("real", "tool", needs=[1], tool=then, effect="read")
         reader = NodeSpec("n", "llm", needs=[2], reads=[2])
         self.state = RunState(Graph(ExecutionPlan([look, model, real, reader], [3])), timings=Timings("off"))
+        known: dict[str, Any] = {"millis": 500, "queue": "q", "timeout": 1_000, "fresh_for": 1_000}
         followers = []
         for place, (first, second) in enumerate((("look", "fetch"), ("fetch", "quote"))):
-            known = {"probability": 1, "millis": 500, "queue": "q", "timeout": 1_000, "fresh_for": 1_000}
-            followers.append(Follower.model_validate({"first": first, "second": second, "place": place, **known}))
-        speculation = Speculation(patterns=DIGEST, followers=tuple(followers), chain=chain)
+            pair = {"first": first, "second": second, "place": place, "probability": 1}
+            followers.append(Follower.model_validate({**pair, **known}))
+        tools = (EarlyTool(name="fetch", **known),)
+        speculation = Speculation(patterns=DIGEST, followers=tuple(followers), tools=tools, chain=chain)
         self.early = EarlyCalls(speculation, self.state, self.ended.append)
         self.take(RunStarted())
         self.take(NodeEnded(0, 1, Outcome(DIGEST)), NodeReply(ref=DIGEST))
@@ -62,6 +64,17 @@ class Run:
 
     def carry_out(self) -> None:
         self.early.carry_out(lambda unit: NodeCall(run="run", plan="plan", nodes=(self.state.path(unit),)))
+
+    async def ask_and_follow(self) -> None:
+        """Have the model ask for a call in a reply that still comes, and go on behind that once it has ended."""
+        asked = AskedCall(node="m", generation=1, tool="fetch", arguments="1" * 40)
+        self.early.asked((asked,), self.state.now)
+        self.carry_out()
+        self.handles[1].set_result(PrefetchReply())
+        await asyncio.sleep(0)
+        self.early.take_end(2)
+        self.early.follow(2)
+        self.carry_out()
 
     def asked_for(self) -> int:
         """Add the call that a model asks for, and return its unit."""
@@ -84,13 +97,9 @@ async def test_behind_an_early_call_the_next_one_of_the_patterns_is_told_what_it
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     run = Run(monkeypatch, chain=3)
-    run.handles[0].set_result(PrefetchReply())
-    await asyncio.sleep(0)
-    run.early.take_end(1)
-    run.early.follow(1)
-    run.carry_out()
-    [_, sent] = run.sent
-    assert (sent.name, sent.tool, sent.first, sent.place) == ("chain/2", "quote", "chain/1", 1)
+    await run.ask_and_follow()
+    [_, _, sent] = run.sent
+    assert (sent.name, sent.tool, sent.first, sent.place) == ("chain/3", "quote", "chain/2", 1)
     assert sent.refs == {}, "the output of the early call is found by its name"
 
 
@@ -98,14 +107,11 @@ async def test_behind_a_real_call_that_took_over_an_early_one_nothing_is_made_ag
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     run = Run(monkeypatch, chain=3, then="fetch")
-    run.handles[0].set_result(PrefetchReply())
-    await asyncio.sleep(0)
-    run.early.take_end(1)
-    run.early.follow(1)
-    assert run.early.offer(REAL) == ("chain/1",)
+    await run.ask_and_follow()
+    assert run.early.offer(REAL) == ("chain/1", "chain/2")
     run.take(NodeEnded(1, 1, Outcome(DIGEST)), NodeReply(ref=DIGEST))
-    run.take(NodeEnded(REAL, 1, Outcome(DIGEST)), NodeReply(ref=DIGEST, early="chain/1", millis=500, span=(10, 30)))
-    assert [sent.tool for sent in run.sent] == ["fetch", "quote"]
+    run.take(NodeEnded(REAL, 1, Outcome(DIGEST)), NodeReply(ref=DIGEST, early="chain/2", millis=500, span=(10, 30)))
+    assert [sent.tool for sent in run.sent] == ["fetch", "fetch", "quote"]
 
 
 async def test_the_same_call_is_not_made_early_twice(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,8 +6,10 @@ of it, so that a run decides the same with and without it. It reads no clock to 
 a choice is made once, for one end, with the state as it is behind that end, and never again. So it
 does not depend on how workflow tasks were joined.
 
-An early call that has given something may be the first of a pair too. So calls make chains, such as
-search, open, extract, while a model still thinks about the first of them.
+An early call that a model has asked for may be the first of a pair too, once it has given
+something. So calls make chains, such as search, open, extract, while the reply that asks for the
+search still comes. Behind a call that only a pattern expects nothing begins: of two guesses in a
+row one is mostly waste.
 
 No output is used that could be stale. A call starts early only while no write is under way that
 it might see, and what has started is dropped when such a write begins. Only the age of an
@@ -438,13 +440,12 @@ class Speculator:
         """
         if call.status != "ready" or call.depth >= self.speculation.chain:
             return False
-        # Behind a branch nobody knows whether it will be called at all.
-        is_branch = call.follower is None and not call.arguments
-        is_current = state.has_generation(call.unit, call.generation)
-        if is_branch or not is_current:
+        # A chain begins with a call that the model has asked for: of any other one nobody knows
+        # whether it will be called at all.
+        is_asked = bool(call.arguments)
+        if not is_asked and call.first is None:
             return False
-        # Where the patterns have not held so far, a guess behind a guess is mostly waste.
-        if call.follower is not None and self.missed > self.hits:
+        if not state.has_generation(call.unit, call.generation):
             return False
         return state.has_status(call.unit, RUNNING, SUCCEEDED)
 

@@ -356,7 +356,7 @@ def test_a_run_that_speculates_ends_as_one_that_does_not(share: int) -> None:
         assert eager.speculator.hits <= eager.speculator.made
     assert made
     assert hits, "nothing was used, so that nothing is shown"
-    assert {2, 3} <= set(depths), "no chain was used, so that nothing is shown of them"
+    assert 2 in depths, "no chain was used, so that nothing is shown of them"
 
 
 def run_of(*specs: NodeSpec, window: int = 100) -> RunState:
@@ -753,10 +753,10 @@ def test_behind_a_call_that_a_model_has_asked_for_its_followers_begin_while_the_
     assert begun(desk.end_early(2)) == [EXTRACT]
 
 
-def test_behind_a_call_that_a_pattern_has_made_the_next_one_of_the_patterns_begins() -> None:
+def test_behind_a_call_that_only_a_pattern_expects_nothing_begins() -> None:
     desk = in_a_loop(followers=(follower("look", OPEN), follower(OPEN, EXTRACT)))
     assert begun(desk.end(0)) == [OPEN]
-    assert begun(desk.end_early(1)) == [EXTRACT]
+    assert desk.end_early(1) == []
 
 
 def test_so_many_calls_begin_one_behind_the_other_and_no_more() -> None:
@@ -777,17 +777,6 @@ def test_a_chain_is_as_probable_as_all_its_steps_together(second: float, begins:
     desk = asked_to_search(follower("search", OPEN, probability=0.8), follower(OPEN, EXTRACT, probability=second))
     assert begun(desk.end_early(1)) == [OPEN]
     assert begun(desk.end_early(2)) == begins
-
-
-def test_nothing_begins_behind_a_guess_in_a_run_whose_calls_were_mostly_others_so_far() -> None:
-    desk = asked_to_search()
-    desk.speculator.used_by(7, None, 0, 0)
-    assert begun(desk.end_early(1)) == [OPEN], "the model has asked for the search: that is no guess"
-    assert desk.end_early(2) == []
-    again = asked_to_search()
-    again.speculator.missed = again.speculator.hits = 3
-    again.end_early(1)
-    assert begun(again.end_early(2)) == [EXTRACT]
 
 
 @pytest.mark.parametrize("status", ["failed", "dropped", "used"])
@@ -856,12 +845,11 @@ def test_behind_another_real_call_than_the_early_one_its_followers_begin() -> No
     assert begun(real_search(desk, early=None)) == [OPEN]
 
 
-def test_what_was_too_improbable_behind_the_early_call_begins_behind_the_real_one() -> None:
+def test_what_does_not_begin_behind_a_guess_begins_behind_the_real_call() -> None:
     look, real = (tool_spec(name, name, "", "read", []) for name in ("look", "search"))
     real.needs = [1]
     models = [NodeSpec(f"m{node}", "llm", needs=[node], reads=[node]) for node in (0, 2)]
-    likely = {"probability": 0.6}
-    steps = (follower("look", "search", **likely), follower("search", OPEN, **likely))
+    steps = (follower("look", "search"), follower("search", OPEN))
     desk = Desk.of(look, models[0], real, models[1], followers=steps)
     desk.take(RunStarted())
     assert begun(desk.end(0)) == ["search"]
