@@ -4,6 +4,9 @@ LangGraph with the same server.
 Each agent makes five model calls, one after the other: the plan that its planner writes has four.
 The model server is a process of its own that takes as long as a model would. The critical path is
 five calls, however many agents there are.
+
+The same calls run once more as a chain of each item. Then nothing is planned, and no item has a
+workflow of its own: that is what the lightest agent could cost.
 """
 
 import argparse
@@ -34,6 +37,7 @@ from sennit.starter.dev.server import free_port
 
 AGENTS, CALLS, SECONDS = 300, 5, 0.8
 WARM = 5
+PLAIN = "plain asyncio, to the critical path"
 LANGGRAPH = "LangGraph with Send, in memory, to the critical path"
 GOAL_RATIO, GOAL_CPU, GOAL_EVENTS, GOAL_KILOBYTES = 3.0, 80, 5, 2.0
 SLOTS = 400
@@ -60,10 +64,22 @@ RULES = [
 ]
 
 
-def request(agents: int) -> dict[str, Any]:
-    """Return the request of a run that starts so many agents in one map."""
-    team = {"id": "team", "kind": "map", "over": "$input.topics", "max_items": agents,
-            "do": {"kind": "agent", "goal": "Look into $item.", "tools": []}}  # fmt: skip
+AGENT: dict[str, Any] = {"kind": "agent", "goal": "Look into $item.", "tools": []}
+
+
+def chain() -> list[dict[str, Any]]:
+    """Return the calls of an agent, as the chain of an item."""
+    calls: list[dict[str, Any]] = [{"id": "s1", "kind": "llm", "prompt": "Step 1 of $item"}]
+    for place in range(2, CALLS):
+        prompt = f"Step {place}: $s{place - 1}"
+        calls.append({"id": f"s{place}", "kind": "llm", "prompt": prompt})
+    calls.append({"kind": "llm", "prompt": f"Step {CALLS}: $s{CALLS - 1}"})
+    return calls
+
+
+def request(agents: int, do: object) -> dict[str, Any]:
+    """Return the request of a run that does this for each of so many items."""
+    team = {"id": "team", "kind": "map", "over": "$input.topics", "max_items": agents, "do": do}
     plan = {"inputs": {"topics": {"type": "array"}}, "nodes": [team], "answer": "$team"}
     topics = [f"topic {place}" for place in range(agents)]
     # All agents at once, as in asyncio, or as many as a run may start.
@@ -71,67 +87,91 @@ def request(agents: int) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Fan:
-    """What a run took: seconds, processor seconds by process, and the histories of it
-    and of one of its agents.
-    """
+class Run:
+    """What a run of so many items took: seconds, processor seconds by process, and its history."""
 
-    agents: int
+    items: int
     seconds: float
-    asyncio_seconds: float
-    langgraph_seconds: float | None
-    """None where it is not installed."""
     cpu: dict[str, float]
-    parent: Counter[str]
-    parent_bytes: int
-    child: Counter[str]
-    child_bytes: int
+    types: Counter[str]
+    size: int
 
     @property
     def ratio(self) -> float:
         """The seconds in those of the critical path."""
-        return self.seconds / (CALLS * SECONDS)
+        return _ratio(self.seconds)
 
     @property
     def millis(self) -> float:
-        """Processor milliseconds of an agent with its calls: those of the
+        """Processor milliseconds of an item with its calls: those of the
         workers and of the client.
         """
-        return 1000 * (self.cpu["worker"] + self.cpu["client"]) / self.agents
+        return 1000 * (self.cpu["worker"] + self.cpu["client"]) / self.items
+
+    @property
+    def server_millis(self) -> float:
+        """Those of Temporal."""
+        return 1000 * self.cpu["server"] / self.items
+
+    @property
+    def events(self) -> float:
+        """Events of the run's history, an item."""
+        return self.types.total() / self.items
+
+    @property
+    def kilobytes(self) -> float:
+        """Of the run's history, an item."""
+        return self.size / 1000 / self.items
+
+
+@dataclass(frozen=True, slots=True)
+class Fan:
+    """A run of agents, the history of one of them, and the same calls done in other ways."""
+
+    agents: Run
+    child: Counter[str]
+    child_bytes: int
+    chain: Run
+    asyncio_seconds: float
+    langgraph_seconds: float | None
+    """None where it is not installed."""
 
 
 def found(fan: Fan) -> Part:
     """Return the table of one run."""
-    events, size = fan.parent.total() / fan.agents, fan.parent_bytes / 1000 / fan.agents
-    server = 1000 * fan.cpu["server"] / fan.agents
+    agents, chain = fan.agents, fan.chain
+    title = f"{agents.items} agents x {CALLS} calls of {SECONDS:g} s"
     rows = [
-        ("seconds, to the critical path", figure(fan.ratio), goal_cell(fan.ratio, GOAL_RATIO)),
-        (
-            "plain asyncio, to the critical path",
-            figure(fan.asyncio_seconds / (CALLS * SECONDS)),
-            "",
-        ),
-        (LANGGRAPH, _langgraph_cell(fan), ""),
-        (
-            "ms of processor an agent: workers and client",
-            f"{fan.millis:.0f}",
-            goal_cell(fan.millis, GOAL_CPU),
-        ),
-        ("ms of processor an agent: Temporal", f"{server:.0f}", ""),
-        ("events of the run, an agent", f"{events:.1f}", goal_cell(events, GOAL_EVENTS)),
-        ("KB of its history, an agent", f"{size:.1f}", goal_cell(size, GOAL_KILOBYTES)),
-        ("events of an agent's own run", f"{fan.child.total()}", ""),
-        ("KB of its history", f"{fan.child_bytes / 1000:.1f}", ""),
+        _row("seconds, to the critical path", agents.ratio, chain.ratio, GOAL_RATIO),
+        (PLAIN, figure(_ratio(fan.asyncio_seconds)), "", ""),
+        (LANGGRAPH, _langgraph_cell(fan), "", ""),
+        _row("ms of processor: workers and client", agents.millis, chain.millis, GOAL_CPU),
+        _row("ms of processor: Temporal", agents.server_millis, chain.server_millis),
+        _row("events of the run", agents.events, chain.events, GOAL_EVENTS),
+        _row("KB of its history", agents.kilobytes, chain.kilobytes, GOAL_KILOBYTES),
+        ("events of an agent's own run", f"{fan.child.total()}", "", ""),
+        ("KB of its history", f"{fan.child_bytes / 1000:.1f}", "", ""),
     ]
-    title = f"{fan.agents} agents x {CALLS} calls of {SECONDS:g} s"
     load = f"load of the machine: {os.getloadavg()[0]:.1f}, {os.cpu_count()} cores."
-    return Part(Table((title, "found", "goal"), rows), [load])
+    columns = (title, "an agent", "a chain in the run", "goal of an agent")
+    return Part(Table(columns, rows), [load])
+
+
+def _row(name: str, agent: float, chain: float, goal: float | None = None) -> tuple[str, ...]:
+    cell = ""
+    if goal is not None:
+        cell = goal_cell(agent, goal)
+    return name, figure(agent), figure(chain), cell
+
+
+def _ratio(seconds: float) -> float:
+    return seconds / (CALLS * SECONDS)
 
 
 def _langgraph_cell(fan: Fan) -> str:
     if fan.langgraph_seconds is None:
         return "not installed"
-    return figure(fan.langgraph_seconds / (CALLS * SECONDS))
+    return figure(_ratio(fan.langgraph_seconds))
 
 
 @asynccontextmanager
@@ -222,18 +262,26 @@ async def ask(client: httpx.AsyncClient, address: str) -> str:
     return text
 
 
-async def run(built: Stage, address: str, agents: int) -> Fan:
+async def fan_out(built: Stage, address: str, items: int) -> Fan:
+    """Do the same calls in each way, and read what is left of the runs."""
+    alone = await plain(address, items)
+    sent = await langgraph(address, items)
+    agents, handle = await run(built, items, AGENT)
+    child = await _events(built.client.get_workflow_handle(f"{handle.id}.team[{items // 2}]"))
+    chained, _ = await run(built, items, chain())
+    return Fan(agents, *child, chained, alone, sent)
+
+
+async def run(built: Stage, items: int, do: object) -> tuple[Run, WorkflowHandle[Any, Any]]:
     """Run once, and read what is left of it."""
     server = [process for process in psutil.process_iter() if _is_server_of(process, built)]
     tops = {"worker": built.processes["all"], "client": [psutil.Process()], "server": server}
-    alone, sent = await plain(address, agents), await langgraph(address, agents)
     before = {name: _spent(tree) for name, tree in tops.items()}
     async with asyncio.timeout(LONGEST):
-        seconds, handle = await built.timed(**request(agents), model="openai:test-model")
+        seconds, handle = await built.timed(**request(items, do), model="openai:test-model")
     cpu = {name: _spent(tree) - before[name] for name, tree in tops.items()}
-    parent = await _events(handle)
-    child = await _events(built.client.get_workflow_handle(f"{handle.id}.team[{agents // 2}]"))
-    return Fan(agents, seconds, alone, sent, cpu, *parent, *child)
+    types, size = await _events(handle)
+    return Run(items, seconds, cpu, types, size), handle
 
 
 def _is_server_of(process: psutil.Process, built: Stage) -> bool:
@@ -285,10 +333,11 @@ async def main(arguments: Sequence[str]) -> int:
                 "SENNIT_SLOTS": str(options.slots),
             }
             async with stage(place, **env) as built:
-                await built.timed(**request(WARM), model="openai:test-model")
-                fan = await run(built, address, options.agents)
+                await run(built, WARM, AGENT)
+                fan = await fan_out(built, address, options.agents)
     print(found(fan).text())
     if options.events:
-        print(f"\nthe run: {dict(fan.parent)}\nan agent: {dict(fan.child)}")
-    met = fan.ratio <= GOAL_RATIO and fan.millis <= GOAL_CPU
+        print(f"\nthe run: {dict(fan.agents.types)}\nan agent: {dict(fan.child)}")
+        print(f"the run with chains: {dict(fan.chain.types)}")
+    met = fan.agents.ratio <= GOAL_RATIO and fan.agents.millis <= GOAL_CPU
     return 0 if met else 1
