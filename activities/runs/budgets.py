@@ -6,11 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pydantic import ValidationError
-
 from sennit.workflows.messages.request import RunRequest
 from sennit.workflows.plan.language.limits import Limits, format_duration
-from sennit.workflows.plan.language.validation_messages import describe_errors
+from sennit.workflows.plan.language.limits_text import parse_limits
 
 EXAMPLE = "tokens=500000,cost_usd=2; acme: cost_usd=50"
 EVERYBODY = ""
@@ -32,33 +30,8 @@ def tenant_limits(text: str) -> dict[str, Limits]:
         name = tenant.strip()
         if (colon and not name) or name in found:
             raise ValueError(f"{part[:60]!r}: give each tenant once, like {EXAMPLE}")
-        found[name] = _limits(limits)
+        found[name] = parse_limits(limits, EXAMPLE)
     return found
-
-
-def _limits(text: str) -> Limits:
-    values: dict[str, int | float | str] = {}
-    for part in text.split(","):
-        name, equals, value = map(str.strip, part.partition("="))
-        if not (equals and name and value) or name in values:
-            raise ValueError(f"{part.strip()[:60]!r}: is no limit; give limits like {EXAMPLE}")
-        values[name] = _number(value)
-    try:
-        return Limits.model_validate(values)
-    except ValidationError as error:
-        raise ValueError(
-            f"{describe_errors(error, Limits.model_fields)}; give limits like {EXAMPLE}"
-        ) from None
-
-
-def _number(text: str) -> int | float | str:
-    """Return a number, or a text such as `10m`."""
-    if text.isascii() and text.isdecimal():
-        return int(text)
-    try:
-        return float(text)
-    except ValueError:
-        return text
 
 
 @dataclass(frozen=True, slots=True)

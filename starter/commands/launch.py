@@ -21,7 +21,8 @@ from sennit.starter.terminal.wait import detach, wait_for_run
 from sennit.workflows.messages.queues import models_in
 from sennit.workflows.messages.result import RunReport
 from sennit.workflows.plan.language.call_settings import CallSettings
-from sennit.workflows.plan.language.limits import Limits, parse_duration
+from sennit.workflows.plan.language.limits import parse_duration
+from sennit.workflows.plan.language.limits_text import parse_limits
 from sennit.workflows.plan.language.nodes import OnFailure
 from sennit.workflows.plan.language.validation_messages import describe_errors
 from sennit.workflows.plan.limits import MAX_NODES
@@ -260,22 +261,6 @@ def whole(least: int, most: int) -> Callable[[str], int]:
 
 
 def read_limits(text: str) -> dict[str, Any]:
-    """Return a budget as a request has it, from `name=value` parts with commas
-    between; raises ValueError.
-    """
-    limits: dict[str, Any] = {}
-    for part in text.split(","):
-        name, equals, value = (piece.strip() for piece in part.partition("="))
-        if not equals or not name:
-            raise ValueError(f"{part[:40]!r} is not a limit; write for example {LIMITS_EXAMPLE}")
-        if name in limits:
-            raise ValueError(f"the limit `{name[:40]}` is given twice")
-        limits[name] = value
-        if value != "null":  # which stays a text, and so is refused
-            limits[name] = value_of(value)
-    try:
-        return Limits.model_validate(limits).model_dump(mode="json", exclude_none=True)
-    except ValidationError as error:
-        raise ValueError(
-            f"{describe_errors(error, Limits.model_fields)}; write for example {LIMITS_EXAMPLE}"
-        ) from None
+    """Return a budget as a request has it; raises ValueError."""
+    limits = parse_limits(text, LIMITS_EXAMPLE)
+    return limits.model_dump(mode="json", exclude_none=True)
