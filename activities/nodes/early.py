@@ -42,8 +42,12 @@ PATIENCE: Final = 4
 """How many times as long as usual a call may take before it counts as one that hangs: nothing waits
 for it any more.
 """
-MOST: Final = 2
-"""A real call waits at most for one part in so many of what its tool may take."""
+WAIT_SHARE: Final = 0.5
+"""The part of its tool's timeout for which a real call waits at most."""
+LONGEST_WAIT: Final = 600_000
+"""Milliseconds. So the real call, with all of its own time, stays within what its activity may
+take.
+"""
 
 
 class EarlyRefused(Exception):
@@ -174,7 +178,7 @@ def waits_until(usual: int, seconds: float) -> int:
     """Return until when a real call waits for one that begins now, and may take
     so many seconds at most.
     """
-    most = round(1000 * seconds / MOST)
+    most = min(LONGEST_WAIT, round(1000 * seconds * WAIT_SHARE))
     wait = WAIT_FOR_UNKNOWN
     if usual:
         wait = max(LEAST_WAIT, PATIENCE * usual)

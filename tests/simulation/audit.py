@@ -1,6 +1,7 @@
 """What must hold of a run's state between any two events, worked out from scratch and compared with the counts."""
 
 from sennit.workflows.plan.compile.execution_plan import APART, SHARED
+from sennit.workflows.plan.scheduling.batch import Batch
 from sennit.workflows.plan.scheduling.joins import inputs_of
 from sennit.workflows.plan.scheduling.reset import has_started
 from sennit.workflows.plan.scheduling.state import RunState
@@ -49,6 +50,7 @@ def _check_totals(state: RunState) -> None:
     leaving = _leaving(state)
     assert state.running == len(running) + len(leaving)
     assert state.waiting == len(state.units_in(WAITING))
+    _check_batches(state)
     held: dict[str, list[int]] = {}
     for unit in running + leaving:
         for name, mode in state.locks_of(unit):
@@ -66,6 +68,17 @@ def _check_totals(state: RunState) -> None:
         assert not late or rate.room <= 0 or is_full, f"{late} could call {queue!r} now"
     for record in state.units.values():
         assert not record.queued or record.status == PENDING
+
+
+def _check_batches(state: RunState) -> None:
+    batches: dict[Batch, list[int]] = {}
+    for unit, record in state.units.items():
+        if record.batch is not None:
+            batches.setdefault(record.batch, []).append(unit)
+    for batch, units in batches.items():
+        assert sorted(batch.members) == sorted(units)
+    assert state.batches == len(batches)
+    assert state.batched == sum(map(len, batches.values()))
 
 
 def _leaving(state: RunState) -> list[int]:

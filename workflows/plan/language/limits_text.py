@@ -16,13 +16,13 @@ def parse_limits(text: str, example: str) -> Limits:
     values: dict[str, Any] = {}
     for part in text.split(","):
         name, equals, value = map(str.strip, part.partition("="))
-        if not (equals and name and value):
+        if not equals or not name:
             raise ValueError(f"{part.strip()[:40]!r} is not a limit; write for example {example}")
+        if not value:
+            raise ValueError(f"the limit `{name[:40]}` has no value; write for example {example}")
         if name in values:
             raise ValueError(f"the limit `{name[:40]}` is given twice; write for example {example}")
-        values[name] = value
-        if value != "null":  # which stays a text, and so is refused
-            values[name] = typed_value(value)
+        values[name] = typed_value(value, frozenset({"integer", "number"}))
     try:
         return Limits.model_validate(values)
     except ValidationError as error:

@@ -12,8 +12,3 @@ class Batch:
     """
 
     members: dict[int, None] = field(default_factory=dict)
-
-    @property
-    def number(self) -> int:
-        """The unit by which a snapshot knows this activity."""
-        return next(iter(self.members))

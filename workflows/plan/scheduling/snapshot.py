@@ -231,11 +231,14 @@ def _dump_records(state: RunState, units: Sequence[int], body: Body) -> None:
         record = getattr(state, name)
         body[name] = list(record.items())
     body["answers"] = _lasting_answers(state)
+    # An activity that units share is known by the first of them.
     body["shared"] = []
+    first_units: dict[Batch, int] = {}
     for unit in units:
         batch = state.units[unit].batch
         if batch is not None:
-            body["shared"].append((unit, batch.number))
+            first_unit = first_units.setdefault(batch, unit)
+            body["shared"].append((unit, first_unit))
     # The run that continues has not begun to drain.
     body["deadlines"] = []
     for unit, at in state.deadlines.items():
@@ -268,8 +271,8 @@ def _load_records(state: RunState, body: Body) -> None:
         state.questions[unit] = Question(*fields)
 
     batches: dict[int, Batch] = {}
-    for unit, number in body["shared"]:
-        batch = batches.setdefault(number, Batch())
+    for unit, first_unit in body["shared"]:
+        batch = batches.setdefault(first_unit, Batch())
         ready.join(state, unit, batch)
 
 

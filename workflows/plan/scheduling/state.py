@@ -72,8 +72,8 @@ _SLOTS = {
     "end_status": "how it ends",
     "running": "how many units run, with the writes in flight that were cut off",
     "waiting": "how many units wait for a person",
-    "batches": "how many activities under way are shared by units",
-    "batched": "how many units run in such activities",
+    "batches": "how many activities under way have a batch of units",
+    "batched": "how many units run in a batch",
     "units": "by number, the record of each unit that has not been dropped",
     "touched": (
         "the units whose status was set in this step: true for those that were made pending in it, "

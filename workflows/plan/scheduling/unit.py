@@ -89,7 +89,7 @@ class Unit:
     objections: tuple[str, ...] = ()
     """What was wrong with its last request."""
     batch: Batch | None = None
-    """Those with which it runs in one activity."""
+    """The units that run in its activity, if it shares one; it is among them."""
     alone: bool = False
     """Whether it starts alone, because it has failed in an activity that it shared."""
     prompt_tokens: int = 0

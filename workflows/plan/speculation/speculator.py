@@ -8,8 +8,8 @@ does not depend on how workflow tasks were joined.
 
 An early call that a model has asked for may be the first of a pair too, once it has given
 something. So calls make chains, such as search, open, extract, while the reply that asks for the
-search still comes. Behind a call that only a pattern expects nothing begins: of two guesses in a
-row one is mostly waste.
+search still comes. No chain begins behind a call that only a pattern expects: where calls follow
+the patterns less often than expected, most of it would be waste.
 
 No output is used that could be stale. A call starts early only while no write is under way that
 it might see, and what has started is dropped when such a write begins. Only the age of an
@@ -435,13 +435,12 @@ class Speculator:
         return False
 
     def _leads_on(self, state: RunState, call: EarlyCall) -> bool:
-        """Whether calls may be made behind an early one: it has an output, and the model or the
-        script that decides on what follows it is at work.
+        """Whether calls may be made behind an early one: it has an output, it is in a chain, and
+        the model that decides on what follows it is at work.
         """
         if call.status != "ready" or call.depth >= self.speculation.chain:
             return False
-        # A chain begins with a call that the model has asked for: of any other one nobody knows
-        # whether it will be called at all.
+        # A chain begins with a call that the model has asked for.
         is_asked = bool(call.arguments)
         if not is_asked and call.first is None:
             return False
