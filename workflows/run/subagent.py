@@ -146,8 +146,12 @@ async def _prepared(
 
 
 def _fields_of(call: NodeCall) -> dict[str, Any]:
-    """Return the fields of a call that say something."""
-    return {name: getattr(call, name) for name in call.model_fields_set}
+    """Return the fields of a call that say something, in the order in which it has them."""
+    given: dict[str, Any] = {}
+    for name in type(call).model_fields:
+        if name in call.model_fields_set:
+            given[name] = getattr(call, name)
+    return given
 
 
 def _report_in(error: ChildWorkflowError) -> Any:
