@@ -30,6 +30,10 @@ end write blank lines for ever; deep tables and code have some hundreds.
 MAX_BODY_BYTES: Final = 16 * 1024 * 1024  # of one artifact: workers hold several in memory at once
 # Of what a call gives that was made early: nobody has asked for it yet.
 MAX_EARLY_BYTES: Final = 2**20
+MAX_EARLY_WAIT_MILLIS: Final = 600_000
+"""Of a real call for an early one: with all of its own time behind that, it stays within what its
+activity may take.
+"""
 MAX_BYTES_BEFORE_REPLY: Final = 256 * 1024
 """Of blanks and comments before the first event of a model's reply. Servers send a few
 bytes a second to show that they live; each byte may be a chunk of its own, and takes

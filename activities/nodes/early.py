@@ -16,6 +16,7 @@ from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ValidationError
 
+from sennit.activities.limits import MAX_EARLY_WAIT_MILLIS
 from sennit.activities.nodes.context import NodeContext, NodeOutput
 from sennit.activities.nodes.server_time import millis_now
 from sennit.activities.storage.artifacts import (
@@ -44,10 +45,6 @@ for it any more.
 """
 WAIT_SHARE: Final = 0.5
 """The part of its tool's timeout for which a real call waits at most."""
-LONGEST_WAIT: Final = 600_000
-"""Milliseconds. So the real call, with all of its own time, stays within what its activity may
-take.
-"""
 
 
 class EarlyRefused(Exception):
@@ -178,7 +175,7 @@ def waits_until(usual: int, seconds: float) -> int:
     """Return until when a real call waits for one that begins now, and may take
     so many seconds at most.
     """
-    most = min(LONGEST_WAIT, round(1000 * seconds * WAIT_SHARE))
+    most = min(MAX_EARLY_WAIT_MILLIS, round(1000 * seconds * WAIT_SHARE))
     wait = WAIT_FOR_UNKNOWN
     if usual:
         wait = max(LEAST_WAIT, PATIENCE * usual)
