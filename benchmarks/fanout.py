@@ -77,13 +77,13 @@ def chain() -> list[dict[str, Any]]:
     return calls
 
 
-def request(agents: int, do: object) -> dict[str, Any]:
+def request(items: int, do: object) -> dict[str, Any]:
     """Return the request of a run that does this for each of so many items."""
-    team = {"id": "team", "kind": "map", "over": "$input.topics", "max_items": agents, "do": do}
+    team = {"id": "team", "kind": "map", "over": "$input.topics", "max_items": items, "do": do}
     plan = {"inputs": {"topics": {"type": "array"}}, "nodes": [team], "answer": "$team"}
-    topics = [f"topic {place}" for place in range(agents)]
-    # All agents at once, as in asyncio, or as many as a run may start.
-    return {"plan": plan, "inputs": {"topics": topics}, "window": min(agents, WIDEST)}
+    topics = [f"topic {place}" for place in range(items)]
+    # All items at once, as in asyncio, or as many as a run may start.
+    return {"plan": plan, "inputs": {"topics": topics}, "window": min(items, WIDEST)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,9 @@ class Run:
     seconds: float
     cpu: dict[str, float]
     types: Counter[str]
+    """How many events of each type its history has."""
     size: int
+    """The bytes of its history."""
 
     @property
     def ratio(self) -> float:
@@ -110,7 +112,7 @@ class Run:
 
     @property
     def server_millis(self) -> float:
-        """Those of Temporal."""
+        """Processor milliseconds of Temporal, an item."""
         return 1000 * self.cpu["server"] / self.items
 
     @property
@@ -120,7 +122,7 @@ class Run:
 
     @property
     def kilobytes(self) -> float:
-        """Of the run's history, an item."""
+        """Kilobytes of the run's history, an item."""
         return self.size / 1000 / self.items
 
 
@@ -129,8 +131,8 @@ class Fan:
     """A run of agents, the history of one of them, and the same calls done in other ways."""
 
     agents: Run
-    child: Counter[str]
-    child_bytes: int
+    child_types: Counter[str]
+    child_size: int
     chain: Run
     asyncio_seconds: float
     langgraph_seconds: float | None
@@ -149,8 +151,8 @@ def found(fan: Fan) -> Part:
         _row("ms of processor an item: Temporal", agents.server_millis, chain.server_millis),
         _row("events of the run, an item", agents.events, chain.events, GOAL_EVENTS),
         _row("KB of its history, an item", agents.kilobytes, chain.kilobytes, GOAL_KILOBYTES),
-        ("events of an agent's own run", f"{fan.child.total()}", "", ""),
-        ("KB of an agent's own history", f"{fan.child_bytes / 1000:.1f}", "", ""),
+        ("events of an agent's own run", f"{fan.child_types.total()}", "", ""),
+        ("KB of an agent's own history", f"{fan.child_size / 1000:.1f}", "", ""),
     ]
     load = f"load of the machine: {os.getloadavg()[0]:.1f}, {os.cpu_count()} cores."
     columns = (title, "agents", "chains", "goal of agents")
@@ -264,12 +266,19 @@ async def ask(client: httpx.AsyncClient, address: str) -> str:
 
 async def fan_out(built: Stage, address: str, items: int) -> Fan:
     """Do the same calls in each way, and read what is left of the runs."""
-    alone = await plain(address, items)
-    sent = await langgraph(address, items)
+    asyncio_seconds = await plain(address, items)
+    langgraph_seconds = await langgraph(address, items)
     agents, workflow = await run(built, items, AGENT)
-    child = await _events(built.client, f"{workflow}.team[{items // 2}]")
+    child_types, child_size = await _events(built.client, f"{workflow}.team[{items // 2}]")
     chained, _ = await run(built, items, chain())
-    return Fan(agents, *child, chained, alone, sent)
+    return Fan(
+        agents=agents,
+        child_types=child_types,
+        child_size=child_size,
+        chain=chained,
+        asyncio_seconds=asyncio_seconds,
+        langgraph_seconds=langgraph_seconds,
+    )
 
 
 async def run(built: Stage, items: int, do: object) -> tuple[Run, str]:
@@ -310,14 +319,14 @@ async def _events(client: Client, workflow: str) -> tuple[Counter[str], int]:
     """
     types: Counter[str] = Counter()
     size = 0
-    run: str | None = None
-    while run != "":
-        history = await client.get_workflow_handle(workflow, run_id=run).fetch_history()
+    run_id: str | None = None  # the latest run; the server calls the one before the first ""
+    while run_id != "":
+        history = await client.get_workflow_handle(workflow, run_id=run_id).fetch_history()
         for event in history.events:
             types[EventType.Name(event.event_type).removeprefix("EVENT_TYPE_")] += 1
             size += event.ByteSize()
         started = history.events[0].workflow_execution_started_event_attributes
-        run = started.continued_execution_run_id
+        run_id = started.continued_execution_run_id
     return types, size
 
 
@@ -345,7 +354,7 @@ async def main(arguments: Sequence[str]) -> int:
                 fan = await fan_out(built, address, options.agents)
     print(found(fan).text())
     if options.events:
-        print(f"\nthe run: {dict(fan.agents.types)}\nan agent: {dict(fan.child)}")
+        print(f"\nthe run: {dict(fan.agents.types)}\nan agent: {dict(fan.child_types)}")
         print(f"the run with chains: {dict(fan.chain.types)}")
     met = fan.agents.ratio <= GOAL_RATIO and fan.agents.millis <= GOAL_CPU
     return 0 if met else 1
