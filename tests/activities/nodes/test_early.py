@@ -1,6 +1,7 @@
 """What a call leaves that is made early, and what a real call takes of it."""
 
 import asyncio
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
@@ -206,20 +207,22 @@ async def test_a_call_that_hangs_is_given_up_and_held_up_nobody_for_long(tmp_pat
 
 
 async def test_a_real_call_waits_for_the_same_call_that_is_under_way(tmp_path: Path) -> None:
-    called, goes_on = asyncio.Event(), asyncio.Event()
+    # Tools have an event loop of their own, and an event of asyncio would not wake another one.
+    goes_on = threading.Event()
     count = 0
 
     async def fetch(path: str) -> str:
         nonlocal count
         count += 1
-        called.set()
-        await goes_on.wait()
+        while not goes_on.is_set():
+            await asyncio.sleep(0.01)
         return path
 
     bench = Bench(tmp_path, fetch=fetch)
     await bench.prepare()
     early = asyncio.create_task(bench.early(usual=20_000))
-    await called.wait()
+    while not count:
+        await asyncio.sleep(0.01)
     real = asyncio.create_task(bench.real())
     await asyncio.sleep(0.1)
     goes_on.set()

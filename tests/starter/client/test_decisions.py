@@ -61,10 +61,14 @@ async def test_writes_are_approved_with_a_change_or_rejected_with_a_reason(start
 async def test_what_has_failed_is_retried_or_skipped(start: Start, sennit: Sennit, cache: Path) -> None:
     nodes = [call("again", "fail", args={"unless": "mended"}), call("never", "fail")]
     run = await waiting(start, sennit, {"nodes": nodes, "answer": {"a": "$again", "b": "$never"}}, "again", "never")
-    (cache / "mended").touch()
-    assert await run.retry("again") == "again runs again"
-    assert "never" in await run.skip("never")
-    report = await run.result()
+    mended = cache / "mended"
+    mended.touch()
+    try:
+        assert await run.retry("again") == "again runs again"
+        assert "never" in await run.skip("never")
+        report = await run.result()
+    finally:
+        mended.unlink()  # other tests share the folder
     assert (report.status, report.answer) == ("partial", {"a": {"value": "recovered"}, "b": None})
 
 
