@@ -5,8 +5,12 @@ Agents call the same tools in the same order, each with what the one before has 
 learned from runs of one seed, in which one call in five is another one; then agents of another seed
 run, in which so many calls follow the pattern as the recall says. A turn of the model takes 1.5 s,
 and a call 0.5 to 3 s. Both kinds of agents run side by side, and each is compared with itself, six
-of each kind at a time: more of them keep two cores busy, and the figures would tell of that.
-`ARGS="speculation 40"` runs so many agents for each recall.
+of each kind at a time: more of them keep two cores busy, and the figures would tell of that. As
+many run before, so that everything is loaded. `ARGS="speculation 40"` runs so many agents for each
+recall.
+
+What a run can save at best depends on its agents, so the goals are shares of that. Of the calls
+that are made early, those that follow the pattern are to be of use, all of them.
 
 Another model asks for four calls in one reply, which takes 6 s to come. The
 first call is the slow one. A third one begins with such a reply too, and thinks for half a second
@@ -40,9 +44,11 @@ TURN = 1.5
 GATE = 10.0
 KNOWN = 30
 LEARNED_RECALL = 0.8
-GOALS = {0.8: -0.30, 0.5: -0.18, 0.2: 0.02}
-"""By recall, how much longer than without it a run with speculation may take at most."""
-WASTE = 0.6
+RECALLS = (0.8, 0.5, 0.2)
+SELDOM = 0.2
+"""The recall at which little can be saved: there, a run is only not to take much longer."""
+MOST_LOST = 0.02
+"""How much longer than without it a run with speculation may take at most then."""
 IN_ONE_REPLY = (3.0, 0.5, 0.5, 0.5)
 """Seconds of the calls of one reply."""
 WRITES = 2.0
@@ -53,7 +59,7 @@ CHAIN_BEGINS = "place-10"
 QUICK = 0.5
 """Seconds for which the model of the chain thinks."""
 SHARE_SAVED = 0.9
-"""Of what a reply, a branch or a chain can save, so much has to be saved."""
+"""Of what speculation can save at best, so much has to be saved."""
 _TOOLS = [f"walk_{name}" for name in STAGES]
 _NEXT = re.compile(r'"next": ?"(place-\d+)"')
 _AGENT = re.compile(r"agent (\d+) of recall (\d+)")
@@ -115,7 +121,7 @@ def play(server: ModelServer) -> None:
         if count:
             last = _NEXT.search(asked.results[-1])
             place = last[1] if last is not None else place
-        if count and Random(f"{number}/{recall}/{count}").random() >= recall:
+        if count and not is_usual(number, recall, count):
             place = next_place(f"another {place}")
         return Reply("", calls=(Call(_TOOLS[count], {"place": place}),), first_token=TURN)
 
@@ -134,6 +140,18 @@ def play(server: ModelServer) -> None:
             "a chain", Reply("", calls=(follows,), first_token=QUICK), results=count + len(begins)
         )
     server.on("a chain", "It is done.", results=len(begins) + MAX_CHAIN - 1)
+
+
+def is_usual(number: int, recall: float, count: int) -> bool:
+    """Whether the call in this place of an agent's calls, which is not the first one, is what
+    usually follows the one before.
+    """
+    return Random(f"{number}/{recall}/{count}").random() < recall
+
+
+def most_hits(number: int, recall: float) -> int:
+    """Return how many of an agent's calls are what usually follows."""
+    return sum(is_usual(number, recall, count) for count in range(1, len(_TOOLS)))
 
 
 async def agent(built: Stage, number: int, recall: float) -> Outcome:
@@ -200,15 +218,17 @@ def bound(number: int, recall: float) -> float:
     place = f"place-{number}"
     plain = eager = TURN
     for count in range(len(_TOOLS)):
-        follows = count > 0 and Random(f"{number}/{recall}/{count}").random() < recall
+        is_expected = count > 0 and is_usual(number, recall, count)
         if count:
-            place = next_place(place) if follows else next_place(f"another {next_place(place)}")
+            place = next_place(place)
+            if not is_expected:
+                place = next_place(f"another {place}")
         seconds = seconds_at(place)
         plain += seconds + TURN
 
         # `eager` is when the model asks for this call.
         begins = eager
-        if follows:
+        if is_expected:
             begins -= TURN
         eager = max(eager, begins + seconds) + TURN
     return eager / plain - 1
@@ -227,8 +247,9 @@ async def main(arguments: Sequence[str]) -> int:
             async with stage(Path(place), **where) as built:
                 await learn(Path(place), built.client.namespace)
                 play(server)
+                await agents(built, AGENTS, RECALLS[0])
                 outcomes: dict[float, list[Outcome]] = {}
-                for recall in GOALS:
+                for recall in RECALLS:
                     outcomes[recall] = await agents(built, count, recall)
                 behind, reply, chain = await asyncio.gather(
                     both(partial(behind_a_gate, built)),
@@ -268,27 +289,31 @@ def report_saved(name: str, plain: float, eager: float, *, most: float) -> int:
 
 def report(outcomes: dict[float, list[Outcome]], plain: float, eager: float) -> int:
     """Print the figures; 1 if one misses its goal."""
-    missed = 0
+    missed = False
     for recall, found in outcomes.items():
-        change = statistics.median(outcome.change for outcome in found)
-        best = statistics.median(bound(number, recall) for number in range(len(found)))
-        seconds = statistics.median(outcome.plain for outcome in found)
-        hits, wasted = (
-            sum(outcome.hits for outcome in found),
-            sum(outcome.wasted for outcome in found),
-        )
-        shown = (
-            f"recall {recall:.0%}: {change:+.0%} of {seconds:.1f} s (goal {GOALS[recall]:+.0%}, "
-            f"bound {best:+.0%})"
-        )
-        print(f"{shown}; {hits} hits, {wasted} wasted")
-        missed += change > GOALS[recall]
-        if recall == 0.5 and hits:
-            print(f"waste at a recall of 50%: {wasted / hits:.2f} of a call per hit (goal {WASTE})")
-            missed += wasted / hits > WASTE
+        missed |= _report_recall(recall, found)
     print(
         f"a branch behind a gate: {plain:.2f} s after the answer without, {eager:.2f} s with "
         "speculation"
     )
-    missed += plain - eager < SHARE_SAVED * SLOWEST
-    return int(missed > 0)
+    missed |= plain - eager < SHARE_SAVED * SLOWEST
+    return int(missed)
+
+
+def _report_recall(recall: float, found: Sequence[Outcome]) -> bool:
+    """Print the figures of the agents of one recall; whether one misses its goal."""
+    change = statistics.median(outcome.change for outcome in found)
+    best = statistics.median(bound(number, recall) for number in range(len(found)))
+    seconds = statistics.median(outcome.plain for outcome in found)
+    goal = SHARE_SAVED * best
+    if recall == SELDOM:
+        goal = MOST_LOST
+
+    hits = sum(outcome.hits for outcome in found)
+    wasted = sum(outcome.wasted for outcome in found)
+    most = sum(most_hits(number, recall) for number in range(len(found)))
+    print(
+        f"recall {recall:.0%}: {change:+.1%} of {seconds:.1f} s (goal {goal:+.1%}, "
+        f"bound {best:+.1%}); {hits} hits of {most}, {wasted} wasted"
+    )
+    return change > goal or hits < most
