@@ -77,8 +77,8 @@ def _check_batches(state: RunState) -> None:
             batches.setdefault(record.batch, []).append(unit)
     for batch, units in batches.items():
         assert sorted(batch.members) == sorted(units)
-    assert state.batches == len(batches)
-    assert state.batched == sum(map(len, batches.values()))
+    assert state.batch_count == len(batches)
+    assert state.batch_members == sum(map(len, batches.values()))
 
 
 def _leaving(state: RunState) -> list[int]:

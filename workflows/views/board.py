@@ -159,7 +159,7 @@ def board(run: ShownRun, *, title: str, notes: Sequence[str] = (), end: RunEnd =
 
     # Some parts are the same in every detail.
     counts = _counts(run)
-    head = _head(run.run, title, counts, state.batches)
+    head = _head(run.run, title, counts, state.batch_count)
     hints = [*_quote(run), *_draining(state), *_writes(run)]
     rows = _rows(run)
     groups = _groups_text(state.graph, shown, diagram, drawn_statuses, run.run)

@@ -80,6 +80,7 @@ def test_a_line_is_read(line: str, expected: dict[str, object]) -> None:
         ("run p --budget calls=0", "`calls`: must be at least 1, not 0"),
         ("run p --budget tokens=1,tokens=2", "the limit `tokens` is given twice"),
         ("run p --budget time=10", "`time`: 10 is not a duration; write one such as 500ms"),
+        ("ask g --budget tokens=007", "the limit `tokens` must not begin with a zero, as 007 does; write for example"),
         ("ask g --set 0.2", "'0.2' is not a setting; write for example temperature=0.2"),
         ("ask g --set temprature=0", "unknown field `temprature`; did you mean `temperature`?"),
         ("ask g --set temperature=3", "`temperature`: must be at most 2, not 3"),

@@ -177,7 +177,7 @@ def _occupy(state: RunState, unit: int) -> None:
     state.set_status(unit, RUNNING)
     state.units[unit].queued = False
     state.running += 1
-    ready.join(state, unit, Batch())
+    ready.enter_batch(state, unit, Batch())
     rate = ready.rate_of(state, unit)
     if rate is not None:
         rate.running += 1

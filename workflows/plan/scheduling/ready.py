@@ -229,7 +229,7 @@ def release(state: RunState, unit: int) -> None:
     What it had reserved counts as spent, unless its outcome has settled that.
     """
     state.running -= 1
-    leave(state, unit)
+    leave_batch(state, unit)
     rate = rate_of(state, unit)
     if rate is not None:
         rate.running -= 1
@@ -313,7 +313,7 @@ def groups_of(state: RunState, likeness: Likeness, units: Sequence[int]) -> list
         for group in dealt_groups:
             batch = Batch()
             for unit in group:
-                join(state, unit, batch)
+                enter_batch(state, unit, batch)
         groups += dealt_groups
     return groups
 
@@ -380,26 +380,26 @@ def _islands_behind(state: RunState, likeness: Likeness) -> Islands:
     return Islands(state.graph, open_deps, joins_in, millis)
 
 
-def join(state: RunState, unit: int, batch: Batch) -> None:
+def enter_batch(state: RunState, unit: int, batch: Batch) -> None:
     """Note that a unit runs in this activity, and in no other one."""
-    leave(state, unit)
+    leave_batch(state, unit)
     if not batch.members:
-        state.batches += 1
-    state.batched += 1
+        state.batch_count += 1
+    state.batch_members += 1
     batch.members[unit] = None
     state.units[unit].batch = batch
 
 
-def leave(state: RunState, unit: int) -> None:
+def leave_batch(state: RunState, unit: int) -> None:
     """Note that a unit runs in no activity with others any more."""
     batch = state.units[unit].batch
     if batch is None:
         return
     state.units[unit].batch = None
     del batch.members[unit]
-    state.batched -= 1
+    state.batch_members -= 1
     if not batch.members:
-        state.batches -= 1
+        state.batch_count -= 1
 
 
 def behind_in_activity(state: RunState, unit: int) -> list[int]:

@@ -93,7 +93,8 @@ def dump(state: RunState) -> str:
     units = state.numbers()
     body: Body = {}
     _dump_columns(state, units, body)
-    _dump_records(state, units, body)
+    _dump_records(state, body)
+    _dump_batches(state, units, body)
     _dump_items(state, units, body)
     _dump_locks(state, body)
     _dump_times(state, units, body)
@@ -112,6 +113,7 @@ def load(graph: Graph, text: str) -> RunState:
     units = _load_items(state, body)
     _load_columns(state, units, body)
     _load_records(state, body)
+    _load_batches(state, body)
     _remake_manifests(state, units)
     _load_locks(state, body)
     _load_times(state, units, body)
@@ -226,19 +228,11 @@ def _remake_manifests(state: RunState, units: Sequence[int]) -> None:
 # What stands beside the records of the units.
 
 
-def _dump_records(state: RunState, units: Sequence[int], body: Body) -> None:
+def _dump_records(state: RunState, body: Body) -> None:
     for name in _RECORDS:
         record = getattr(state, name)
         body[name] = list(record.items())
     body["answers"] = _lasting_answers(state)
-    # An activity that units share is known by the first of them.
-    body["shared"] = []
-    first_units: dict[Batch, int] = {}
-    for unit in units:
-        batch = state.units[unit].batch
-        if batch is not None:
-            first_unit = first_units.setdefault(batch, unit)
-            body["shared"].append((unit, first_unit))
     # The run that continues has not begun to drain.
     body["deadlines"] = []
     for unit, at in state.deadlines.items():
@@ -270,10 +264,25 @@ def _load_records(state: RunState, body: Body) -> None:
     for unit, fields in body["questions"]:
         state.questions[unit] = Question(*fields)
 
+
+# The activities that units share, each known by the first of its units.
+
+
+def _dump_batches(state: RunState, units: Sequence[int], body: Body) -> None:
+    body["shared"] = []
+    first_units: dict[Batch, int] = {}
+    for unit in units:
+        batch = state.units[unit].batch
+        if batch is not None:
+            first_unit = first_units.setdefault(batch, unit)
+            body["shared"].append((unit, first_unit))
+
+
+def _load_batches(state: RunState, body: Body) -> None:
     batches: dict[int, Batch] = {}
     for unit, first_unit in body["shared"]:
         batch = batches.setdefault(first_unit, Batch())
-        ready.join(state, unit, batch)
+        ready.enter_batch(state, unit, batch)
 
 
 # The items of maps.

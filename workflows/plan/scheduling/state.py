@@ -72,8 +72,8 @@ _SLOTS = {
     "end_status": "how it ends",
     "running": "how many units run, with the writes in flight that were cut off",
     "waiting": "how many units wait for a person",
-    "batches": "how many activities under way have a batch of units",
-    "batched": "how many units run in a batch",
+    "batch_count": "how many activities under way have a batch of units",
+    "batch_members": "how many units run in a batch",
     "units": "by number, the record of each unit that has not been dropped",
     "touched": (
         "the units whose status was set in this step: true for those that were made pending in it, "
@@ -159,7 +159,7 @@ class RunState:
         self.timings = timings or Timings()
         self.park_for = park_for
         self.park_until = self.pause = self.running = self.waiting = 0
-        self.batches = self.batched = 0
+        self.batch_count = self.batch_members = 0
         self.on_failure = on_failure or graph.execution_plan.on_failure
         self.most_agents = most_agents
         self.budget: Budget | None = None
@@ -456,7 +456,7 @@ class RunState:
     @property
     def activities(self) -> int:
         """How many activities are under way."""
-        return self.running - self.batched + self.batches
+        return self.running - self.batch_members + self.batch_count
 
     def next_due(self) -> int | None:
         """Return the earliest deadline in milliseconds, or None."""

@@ -541,7 +541,7 @@ def _start_ready(state: RunState) -> None:
         if batch is None:
             batch = Batch()
             batches[batch_key] = batch
-        ready.join(state, unit, batch)
+        ready.enter_batch(state, unit, batch)
         short_calls.setdefault(likeness, []).append(unit)
 
     # Only now all short calls of this step are known.
@@ -573,7 +573,7 @@ def _start_together(state: RunState, likeness: ready.Likeness, units: list[int])
         if len(group) > 1:
             state.out.append(Start(tuple(group)))
         else:
-            ready.leave(state, group[0])
+            ready.leave_batch(state, group[0])
             _start_alone(state, group[0])
 
 

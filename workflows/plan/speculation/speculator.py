@@ -84,7 +84,9 @@ class EarlyCall:
     arguments: str = ""
     """The artifact with the arguments that the model has written."""
     probability: float = 1.0
-    """With which it is expected. One that a model has asked for is certain."""
+    """With which one of a chain is expected. A model has asked for the first call of
+    the chain, which is certain.
+    """
     depth: int = 1
     """How many calls were made early one behind the other, up to this one."""
     status: Literal["chosen", "running", "ready", "over"] = "chosen"
@@ -217,7 +219,8 @@ class Speculator:
             probability = first.probability * follower.probability
             if probability < THRESHOLD:
                 continue
-            call = _following(state, first.unit, follower, probability)
+            call = _following(state, first.unit, follower)
+            call.probability = probability
             call.first = first
             call.depth = first.depth + 1
             # It takes a free place: the outputs that are there are of calls that are surer.
@@ -410,7 +413,7 @@ class Speculator:
         for follower in self._expected_behind(spec.tool):
             if self._was_made_behind(self._taken_over.get(unit), follower):
                 continue
-            expected.append(_following(state, unit, follower, follower.probability))
+            expected.append(_following(state, unit, follower))
         return expected
 
     def _expected_behind(self, tool: str) -> list[Follower]:
@@ -613,11 +616,10 @@ def _known(state: RunState, unit: int, tool: str, known: ReadCall) -> EarlyCall:
     )
 
 
-def _following(state: RunState, unit: int, follower: Follower, probability: float) -> EarlyCall:
-    """Return the call that usually follows one of a unit, and is expected with this probability."""
+def _following(state: RunState, unit: int, follower: Follower) -> EarlyCall:
+    """Return the call that usually follows one of a unit."""
     call = _known(state, unit, follower.second, follower)
     call.follower = follower
-    call.probability = probability
     return call
 
 
