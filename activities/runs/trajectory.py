@@ -74,6 +74,8 @@ class _NotedRun:
         self._context = context
         self._plans = plans
         self._keys = keys_of(context.catalogue)
+        # All items of a map have the same node.
+        self._nodes_at_stages: dict[tuple[str, str, str], Node] = {}
         self.outputs: dict[int, Any] = {}
         self.arguments: dict[int, Any] = {}
         # Calls that Sennit makes for itself are no tools of the run.
@@ -103,9 +105,14 @@ class _NotedRun:
         """
         unit = parse_unit(call.node)
         node = self._plan_of(call).node(unit.id)
-        if isinstance(node, MapNode) and unit.item is not None:
-            return node.at_stage(unit.stage)
-        return node
+        if not isinstance(node, MapNode) or unit.item is None:
+            return node
+        key = (call.plan, unit.id, unit.stage)
+        known = self._nodes_at_stages.get(key)
+        if known is None:
+            known = node.at_stage(unit.stage)
+            self._nodes_at_stages[key] = known
+        return known
 
     def _work_of(self, call: CallEnded) -> Any:
         return work_at(self._node_of(call), parse_unit(call.node))
