@@ -342,7 +342,7 @@ async def test_sennit_dev_replaces_the_background_shows_its_addresses_and_stops_
     assert any(background.address in line and background.ui_url in line for line in messages)
     with pytest.raises(LocalStackFailed, match="`sennit dev` runs already"):
         await foreground.serve()
-    monkeypatch.setenv("OPENAI_API_KEY", "now there is one")
+    monkeypatch.setenv("OPENAI_API_KEY", "now-there-is-one")
     joined = await local.join()
     assert joined.address == background.address
     assert lines[-1].startswith("warning: code or settings have changed since `sennit dev` started")
