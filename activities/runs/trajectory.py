@@ -13,7 +13,7 @@ from sennit.activities.limits import (
     MAX_NOTED_OUTPUT_BYTES,
     MAX_NOTED_OUTPUTS,
 )
-from sennit.activities.nodes.binding import parse_unit, work_at
+from sennit.activities.nodes.binding import parse_unit, written_at
 from sennit.activities.runs.argument_sources import SourceTracer
 from sennit.activities.storage.artifacts import BodyMissing, encode
 from sennit.activities.storage.learned import LearnedStore, Marks
@@ -21,7 +21,7 @@ from sennit.activities.storage.run_context import ArtifactReader, RunContext, St
 from sennit.activities.toolbox.redaction import mask
 from sennit.workflows.messages.trajectory import CallEnded, NoteCall, Noted
 from sennit.workflows.plan.figures.failures import class_of
-from sennit.workflows.plan.language.nodes import MapNode, ModelCall, Node, ToolCall
+from sennit.workflows.plan.language.nodes import ModelCall, Node, ToolCall
 from sennit.workflows.plan.language.references import BindError, as_text, bind
 from sennit.workflows.plan.learning.limits import MAX_GOAL_WORDS
 from sennit.workflows.plan.learning.shapes import shape_of
@@ -74,8 +74,6 @@ class _NotedRun:
         self._context = context
         self._plans = plans
         self._keys = keys_of(context.catalogue)
-        # All items of a map have the same node.
-        self._nodes_at_stages: dict[tuple[str, str, str], Node] = {}
         self.outputs: dict[int, Any] = {}
         self.arguments: dict[int, Any] = {}
         # Calls that Sennit makes for itself are no tools of the run.
@@ -103,19 +101,10 @@ class _NotedRun:
         """Return the node that has made a call: of an item of a map, as if its part
         of `do` were all of it.
         """
-        unit = parse_unit(call.node)
-        node = self._plan_of(call).node(unit.id)
-        if not isinstance(node, MapNode) or unit.item is None:
-            return node
-        key = (call.plan, unit.id, unit.stage)
-        known = self._nodes_at_stages.get(key)
-        if known is None:
-            known = node.at_stage(unit.stage)
-            self._nodes_at_stages[key] = known
-        return known
+        return written_at(self._plan_of(call), parse_unit(call.node)).node
 
     def _work_of(self, call: CallEnded) -> Any:
-        return work_at(self._node_of(call), parse_unit(call.node))
+        return written_at(self._plan_of(call), parse_unit(call.node)).work
 
     def _name_of(self, call: CallEnded) -> str | None:
         """Return the tool, or the role of the model; None for what is neither."""
