@@ -20,7 +20,7 @@ from sennit.activities.limits import MAX_DRY_RUNS, MAX_THREADS
 from sennit.activities.llm.call import ModelCalls
 from sennit.activities.llm.models import Models
 from sennit.activities.nodes import tracing
-from sennit.activities.nodes.attempts import Attempts, beating
+from sennit.activities.nodes.attempts import Attempts
 from sennit.activities.nodes.binding import parse_unit
 from sennit.activities.nodes.error_mapping import (
     BudgetExceeded,
@@ -31,6 +31,7 @@ from sennit.activities.nodes.error_mapping import (
     message_of,
 )
 from sennit.activities.nodes.group import GroupRun
+from sennit.activities.nodes.heartbeats import beating
 from sennit.activities.nodes.in_flight import worker_stops
 from sennit.activities.nodes.prefetch import Prefetcher
 from sennit.activities.nodes.run_signals import signal_run

@@ -73,7 +73,7 @@ class Nobody:
 def piece_us() -> float:
     """Return how many microseconds a worker spends on a piece of text that nobody listens to."""
     client: Any = Nobody()
-    text = LiveText(Channel(client, "run"), TextPiece(node="a"), answer_only=False)
+    text = LiveText(Channel(client, "run", lambda: 2.0), TextPiece(node="a"), answer_only=False)
     began = time.perf_counter()
     for _ in range(PIECES):
         text.add(" bends")

@@ -44,7 +44,6 @@ _LISTED_WITHIN = 5  # looks, one a second: a server lists a new build a moment a
 _FULL_CHECK = 12  # one of so many asks more than whether the server answers
 # The drain is timed here: when tools are to blame, it takes as long as they do.
 _WITHOUT_END = timedelta(days=7)
-_HEARTBEAT = timedelta(seconds=1)  # a cancellation reaches an activity only with a heartbeat
 
 log = structlog.stdlib.get_logger("workers")
 
@@ -325,6 +324,7 @@ def build_worker(
     whichever worker is there.
     """
     runner = runner_for(settings.workflow_sandbox)
+    heartbeat = timedelta(seconds=settings.heartbeat)
     is_versioned = False
     behavior = VersioningBehavior.UNSPECIFIED
     serves: dict[str, Any]
@@ -350,8 +350,8 @@ def build_worker(
         max_cached_workflows=settings.cached_workflows,
         workflow_task_poller_behavior=PollerBehaviorSimpleMaximum(5),
         activity_task_poller_behavior=PollerBehaviorAutoscaling(minimum=5, initial=5, maximum=20),
-        max_heartbeat_throttle_interval=_HEARTBEAT,
-        default_heartbeat_throttle_interval=_HEARTBEAT,
+        max_heartbeat_throttle_interval=heartbeat,
+        default_heartbeat_throttle_interval=heartbeat,
         graceful_shutdown_timeout=_WITHOUT_END,
         deployment_config=WorkerDeploymentConfig(
             version=WorkerDeploymentVersion(settings.deployment or "sennit", build_of(settings)),

@@ -1,13 +1,13 @@
 """Sends what a model writes to those who listen to its run, while it writes.
 
 Each run has a channel in each worker process. It asks every two seconds whether anybody
-listens; only then are pieces read, masked and sent, every 100 ms. Without listeners a piece
-costs an append to a list.
+listens, and less often where many runs write at once; only then are pieces read, masked and
+sent, every 100 ms. Without listeners a piece costs an append to a list.
 """
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -28,7 +28,11 @@ log = logging.getLogger("llm")
 
 BATCH_SECONDS = 0.1
 ASK_SECONDS = 2.0
-"""Between two questions whether anybody listens to a run."""
+"""Between two questions whether anybody listens to a run, at least."""
+ASKS_A_SECOND = 20
+"""How many runs a worker asks about again and again: hundreds of sub-agents at once would
+otherwise keep the server busy with questions.
+"""
 FLUSH_SECONDS = 2.0
 """For which a call that has ended waits until its last text is sent."""
 SEND_SECONDS = 5.0
@@ -150,10 +154,13 @@ class Sent:
 
 
 class Channel:
-    """What this worker sends to the stream of one run."""
+    """What this worker sends to the stream of one run. `ask_seconds` says how long it waits
+    between two questions whether anybody listens.
+    """
 
-    def __init__(self, client: Client, run: str) -> None:
+    def __init__(self, client: Client, run: str, ask_seconds: Callable[[], float]) -> None:
         self.asked_at = float("-inf")
+        self._ask_seconds = ask_seconds
         self._stream = client.get_workflow_handle(stream_of(run))
         self._texts: list[LiveText] = []
         self._is_heard = False
@@ -201,7 +208,7 @@ class Channel:
             await self._wake.wait()
             if not self._texts:
                 return
-            due = self.asked_at + ASK_SECONDS
+            due = self.asked_at + self._ask_seconds()
             if self._is_heard:
                 due = self._sent_at + BATCH_SECONDS
             if due > now():
@@ -215,7 +222,7 @@ class Channel:
         async with self._lock:
             now = asyncio.get_running_loop().time()
             if not self._is_heard:
-                if now < self.asked_at + ASK_SECONDS:
+                if now < self.asked_at + self._ask_seconds():
                     return False
                 self.asked_at = now
                 self._is_heard = await self._signal([])
@@ -296,6 +303,12 @@ class LiveTexts:
                 text.discard("the call has failed")
             await channel.close(text)
 
+    def ask_seconds(self) -> float:
+        """Return how long the channel of a run waits until it asks again whether anybody listens.
+        A run that begins to write asks at once.
+        """
+        return max(ASK_SECONDS, len(self._channels) / ASKS_A_SECOND)
+
     def _channel(self) -> Channel | None:
         """Return the channel of the run of this activity; None outside of one."""
         if not activity.in_activity():
@@ -307,7 +320,7 @@ class LiveTexts:
             # time it may be forgotten.
             now = asyncio.get_running_loop().time()
             for name, old in list(self._channels.items()):
-                if not old.is_open and now > old.asked_at + ASK_SECONDS:
+                if not old.is_open and now > old.asked_at + self.ask_seconds():
                     del self._channels[name]
-            channel = self._channels[run] = Channel(activity.client(), run)
+            channel = self._channels[run] = Channel(activity.client(), run, self.ask_seconds)
         return channel

@@ -12,13 +12,12 @@ most. So the attempt after a crash knows of a call that was cut off, and charges
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Self
 
 from temporalio import activity
-from temporalio.client import AsyncActivityCancelledError
 from temporalio.exceptions import ApplicationError
 from temporalio.service import RPCError
 
@@ -31,16 +30,14 @@ from sennit.activities.nodes.error_mapping import (
     failure,
     message_of,
 )
-from sennit.activities.nodes.server_time import by_server_time
+from sennit.activities.nodes.heartbeats import confirmed_heartbeat, heartbeat
 from sennit.activities.providers.errors import BadReply, OutputCut, SchemaMismatch
 from sennit.activities.providers.model import ProviderError
-from sennit.activities.storage.patience import store_wait
 from sennit.activities.toolbox.redaction import redact
 from sennit.workflows.messages.activity_options import OTHER_PYTHONS, pause_after
 from sennit.workflows.plan.language.limits import NO_USAGE, Usage, dollars
 from sennit.workflows.plan.language.text import one_line
 
-BEAT_SECONDS = 0.5
 LEAST_REPLY = 128
 """Tokens that a reply must have: a prompt that leaves less is not sent."""
 EAGER = 16
@@ -93,13 +90,13 @@ class Attempts:
         """Read Temporal's count and the last attempt's heartbeat."""
         info = activity.info()
         if len(info.heartbeat_details) < 4:
-            return cls(info.attempt, 0, lost=info.attempt > 1, record=_record_heartbeat)
+            return cls(info.attempt, 0, lost=info.attempt > 1, record=confirmed_heartbeat)
         status, refused, spent, cut = info.heartbeat_details
         end, _, fault = status.partition("\n")  # what an attempt that goes on reports is one line
         lost = info.attempt > 1 and end != _FAILED
         number = info.attempt - refused
         found = cls(
-            number, refused, Usage(*spent), Usage(*cut), lost=lost, record=_record_heartbeat
+            number, refused, Usage(*spent), Usage(*cut), lost=lost, record=confirmed_heartbeat
         )
         found.fault = fault
         return found
@@ -248,7 +245,7 @@ class Attempts:
             self.fault = message_of(error)
         if self.fault:
             self.status = f"{_FAILED}\n{self.fault}"
-        activity.heartbeat(*self.beat())
+        heartbeat(*self.beat())
         spent = self.spent.plus(self.cut)
         wait: float | None
         if isinstance(error, ProviderError) and is_put_off:
@@ -289,42 +286,3 @@ def _used_of(name: str, used: int, left: int) -> str:
     if name == "cost":
         return f"${dollars(used):g} of ${dollars(left):g}"
     return f"{used:,} of {left:,}"
-
-
-async def _record_heartbeat(*details: Any) -> None:
-    """Beat, and return when the server has it. The SDK's own heartbeat comes first: an older one
-    may still wait there to be sent. A cancellation is left to it too.
-    """
-    activity.heartbeat(*details)
-    this = activity.client().get_async_activity_handle(task_token=activity.info().task_token)
-    with suppress(AsyncActivityCancelledError):
-        await this.heartbeat(*details)
-
-
-@contextmanager
-def beating(details: Callable[[], tuple[Any, ...]]) -> Iterator[None]:
-    """Heartbeat every half second with the details returned (at most 8 KB), until the block ends.
-    What runs in it goes by the server's time.
-
-    While the work waits for the artifact store, the first of them says so.
-    """
-    loop = asyncio.get_running_loop()
-    timer: asyncio.TimerHandle
-
-    def beat_later() -> None:
-        nonlocal timer
-        timer = loop.call_later(BEAT_SECONDS, beat)
-
-    def beat() -> None:
-        beat_later()
-        told = details()
-        if wait.problem:
-            told = (redact(wait.problem)[:200], *told[1:])
-        activity.heartbeat(*told)
-
-    beat_later()
-    with store_wait() as wait, by_server_time():
-        try:
-            yield
-        finally:
-            timer.cancel()

@@ -13,7 +13,7 @@ from temporalio import activity
 from temporalio.client import Client, WorkflowFailureError
 from temporalio.exceptions import CancelledError
 
-from sennit.activities.nodes import attempts
+from sennit.activities.nodes import heartbeats
 from sennit.activities.nodes.runner import NodeRunner
 from sennit.activities.runs import conclusion
 from sennit.activities.storage.artifacts import StoreUnavailable
@@ -207,7 +207,7 @@ async def test_an_answer_that_could_not_be_kept_at_once_is_not_lost_and_binding_
     model_server.on(JOINER, "Two.")
     down: list[str] = []
     beaten: list[str] = []
-    monkeypatch.setattr(attempts, "BEAT_SECONDS", 0.01)
+    monkeypatch.setattr(heartbeats, "BEAT_SECONDS", 0.01)
     monkeypatch.setattr(activity, "heartbeat", lambda *_: beaten.append(activity.info().activity_type))
 
     async def fails_once() -> None:

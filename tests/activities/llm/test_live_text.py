@@ -33,7 +33,8 @@ async def test_the_sender_ends_with_the_last_text() -> None:
         raise RPCError("no such stream", RPCStatusCode.NOT_FOUND, b"")
 
     stream = SimpleNamespace(signal=nobody_listens)
-    channel = Channel(cast("Any", SimpleNamespace(get_workflow_handle=lambda _: stream)), "run")
+    client = SimpleNamespace(get_workflow_handle=lambda _: stream)
+    channel = Channel(cast("Any", client), "run", lambda: 2.0)
     text = LiveText(cast("Any", channel), TextPiece(node="n1", generation=0, attempt=1), answer_only=False)
     channel.open(text)
     await asyncio.sleep(0.01)  # the first text is sent at once
