@@ -247,7 +247,10 @@ class AgentRun(UpdateHandlers, QueryHandlers):
 
     async def _plan_again(self, engine: Engine, words: str) -> Engine:
         charged = self._setup.spent
-        checked = await self._setup.ask_again(words, self._check_anew)
+        limits: dict[str, int] = {}
+        if engine.state.budget is not None:
+            limits = engine.state.budget.limits
+        checked = await self._setup.ask_again(words, self._check_anew, limits)
         if engine.state.ended or engine.is_frozen:
             return engine
         self._checked = checked

@@ -11,7 +11,7 @@ from sennit.activities.providers.model import OPEN_REPLY_TOKENS
 from sennit.activities.providers.prices import price_of, price_to_add, unpriced
 from sennit.workflows.messages import queues
 from sennit.workflows.plan.language import dependencies
-from sennit.workflows.plan.language.nodes import ModelCall, Node, Plan, ToolCall
+from sennit.workflows.plan.language.nodes import AgentCall, ModelCall, Node, Plan, ToolCall
 from sennit.workflows.plan.language.problems import Problem
 from sennit.workflows.plan.language.text import format_name, format_names
 
@@ -73,11 +73,15 @@ def _model(models: Mapping[str, Sequence[str]], call: ModelCall) -> str:
     return serving_models(models, call)[0]
 
 
-def price_a_million(models: dict[str, list[str]], call: ModelCall) -> int:
-    """Return the most that a million tokens of a call cost, in millionths of a dollar; 0
-    where no price is known.
+def price_a_million(models: dict[str, list[str]], call: ModelCall | AgentCall) -> int:
+    """Return the most that a million tokens of a call, or of a sub-agent's planner, cost, in
+    millionths of a dollar; 0 where no price is known.
     """
-    return max(price_of(_model(models, call)) or (0,))
+    if isinstance(call, AgentCall):
+        name = models.get("planner", OFFLINE)[0]
+    else:
+        name = _model(models, call)
+    return max(price_of(name) or (0,))
 
 
 def longest_reply(models: dict[str, list[str]], limit: int | None, call: ModelCall) -> int:

@@ -1,10 +1,13 @@
 """Runs that may spend only so much: they stop where they should, say so, and go on when the limit is raised."""
 
+import json
 from typing import Any
 
 import pytest
 from doubles.local_workers import Start
-from doubles.runs import call
+from doubles.runs import call, insist, until
+from temporalio.client import WorkflowFailureError
+from temporalio.exceptions import ApplicationError
 
 from sennit.testing.model_rules import Reply
 from sennit.testing.models import ModelServer
@@ -149,3 +152,81 @@ async def test_an_attempt_whose_reply_cannot_be_read_is_paid(
     assert report["status"] == "partial"
     assert report["usage"]["input_tokens"] >= 900
     assert report["usage"]["calls"] == 1
+
+
+def team(model_server: ModelServer, count: int) -> dict[str, Any]:
+    """A map of sub-agents, each with a planner's call of 1,000 tokens."""
+    model_server.models = ("gpt-5.5",)
+    planned = json.dumps({"nodes": [call("n1", args={"value": 1})], "answer": "$n1.value"})
+    model_server.on("You plan work", Reply(planned, usage=(900, 100)))
+    do = {"kind": "agent", "goal": "Visit $item.", "tools": ["nap"]}
+    cities = {"type": "array", "default": [f"City {number}" for number in range(count)]}
+    nodes = [{"id": "team", "kind": "map", "over": "$input.cities", "do": do}]
+    return {"inputs": {"cities": cities}, "nodes": nodes, "answer": "$team"}
+
+
+@pytest.mark.parametrize("budget", [{"tokens": 3_000}, {"calls": 3}, {"cost_usd": 0.03}])
+async def test_sub_agents_together_spend_no_more_than_the_budget(
+    begin: Start, model_server: ModelServer, budget: dict[str, Any]
+) -> None:
+    plan = team(model_server, 12)
+    handle = await begin(plan=plan, model="openai:gpt-5.5", budget=budget, on_failure="partial")
+    report = await handle.result()
+    assert report["status"] == "partial"
+    assert 1 <= len(model_server.asked) <= 4, "one call too many at most"
+
+
+@pytest.mark.parametrize("budget", [{"tokens": 1_200}, {"calls": 1}, {"cost_usd": 0.0075}])
+async def test_one_sub_agent_after_the_other_spends_no_more_than_the_budget(
+    begin: Start, model_server: ModelServer, budget: dict[str, Any]
+) -> None:
+    team(model_server, 0)
+    nodes: list[dict[str, Any]] = []
+    for number in range(5):
+        goal = f"Visit city {number}"
+        if nodes:
+            goal += f" after $a{number - 1}"
+        nodes.append({"id": f"a{number}", "kind": "agent", "goal": goal, "tools": ["nap"]})
+    plan = {"nodes": nodes, "answer": "$a4"}
+    handle = await begin(plan=plan, model="openai:gpt-5.5", budget=budget, on_failure="partial")
+    report = await handle.result()
+    assert (report["status"], len(model_server.asked)) == ("partial", 1), "the next one is not asked"
+
+
+async def test_a_script_whose_sub_agents_have_spent_the_budget_waits(begin: Start, model_server: ModelServer) -> None:
+    team(model_server, 0)
+    script = """
+async def main():
+    found = []
+    for number in range(5):
+        found.append(await agent(f"Visit city {number}", tools=["nap"]))
+    return found
+"""
+    plan = {"nodes": [{"id": "main", "kind": "program", "script": script}], "answer": "$main"}
+    handle = await begin(plan=plan, budget={"calls": 2})
+    await until(handle, lambda view: view["status"] == "blocked")
+    assert len(model_server.asked) == 2
+    await insist(handle, "raise_budget", {"calls": 5})
+    report = await handle.result()
+    assert (report["answer"], len(model_server.asked)) == ([1] * 5, 5)
+
+
+async def test_a_planner_is_not_asked_for_more_than_the_budget_has(begin: Start, model_server: ModelServer) -> None:
+    team(model_server, 0)
+    with pytest.raises(WorkflowFailureError) as failed:
+        await (await begin(goal="Visit Rome", budget={"tokens": 200})).result()
+    assert isinstance(failed.value.cause, ApplicationError)
+    assert failed.value.cause.type == "BudgetExceeded"
+    assert "the budget has 200 left for it and its reply; give the run a larger budget" in str(failed.value.cause)
+    assert model_server.asked == []
+
+
+async def test_a_planner_corrects_its_plan_only_as_far_as_the_budget_goes(
+    begin: Start, model_server: ModelServer
+) -> None:
+    model_server.on("You plan work", Reply('1. unknown("tool")\n2. answer($1)', usage=(900, 100)))
+    with pytest.raises(WorkflowFailureError) as failed:
+        await (await begin(goal="Visit Rome", budget={"calls": 1})).result()
+    assert isinstance(failed.value.cause, ApplicationError)
+    assert failed.value.cause.type == "BudgetExceeded"
+    assert len(model_server.asked) == 1

@@ -1,6 +1,6 @@
 """The activities of the run itself: preparing, planning, checking, loading, concluding."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -52,7 +52,7 @@ from sennit.workflows.run.outage import Outage
 from sennit.workflows.run.outcomes import failed_outcome, invalid_result, result_of, used_by
 from sennit.workflows.run.search_attributes import SearchAttributes
 from sennit.workflows.run.task_order import behind_the_run
-from sennit.workflows.run.unit_calls import outputs_of
+from sennit.workflows.run.unit_calls import PAID, outputs_of
 
 _SCHEDULE = SearchAttributeKey.for_keyword("TemporalScheduledById")
 """What the server itself writes on a run that one of its schedules starts."""
@@ -170,13 +170,19 @@ class RunSetup:
             fields["checks"] = True
         call = self._plan_call(facts, **fields)
         review = PlanReview(planner=prepared.planner)
-        return await self._planned(call, facts, review, check)
+        limits: dict[str, int] = {}
+        if self.budget is not None:
+            limits = self.budget.amounts()
+        return await self._planned(call, facts, review, check, limits)
 
     async def ask_again(
-        self, words: str, check: Callable[[PlanResult], Awaitable[CheckResult]]
+        self,
+        words: str,
+        check: Callable[[PlanResult], Awaitable[CheckResult]],
+        limits: Mapping[str, int],
     ) -> CheckResult:
         """Return another plan of the planner whose last one a person has rejected with
-        these words, as `ask` does.
+        these words, as `ask` does. `limits` are those of the budget by now.
         """
         self.phase = "planning"
         assert self.review is not None
@@ -184,7 +190,7 @@ class RunSetup:
         review = self.review.model_copy(update={"rejections": rejections})
         facts = self._facts() | {"rejections": rejections}
         call = self._plan_call(facts, draft=review.draft, text=review.text)
-        return await self._planned(call, facts, review, check)
+        return await self._planned(call, facts, review, check, limits)
 
     def _facts(self) -> dict[str, Any]:
         """Return what a planner is told of the run."""
@@ -208,11 +214,15 @@ class RunSetup:
         facts: dict[str, Any],
         review: PlanReview,
         check: Callable[[PlanResult], Awaitable[CheckResult]],
+        limits: Mapping[str, int],
     ) -> CheckResult:
         """Return the plan that a planner gives to a call, or to those by which it is told
-        what is wrong with it.
+        what is wrong with it. No call goes out that is more than the `limits` leave.
         """
         for _ in range(1 + MAX_REPAIRS):
+            left = self._left_of(limits)
+            if left:
+                call = call.model_copy(update={"left": left})
             planned = await self._do(PLAN, call, "plan the goal", queue=review.planner, waits=True)
             self.spent = self.spent.plus(planned.usage)
             if planned.problems:
@@ -235,6 +245,15 @@ class RunSetup:
         return raise_if_invalid(
             checked, "PlannerFailed", "the planner wrote no plan that can run: ", hint
         )
+
+    def _left_of(self, limits: Mapping[str, int]) -> dict[str, int]:
+        """Return what the planner has left of the limits that its calls use up."""
+        left: dict[str, int] = {}
+        for name, limit in limits.items():
+            if name in PAID:
+                spent: int = getattr(self.spent, name)
+                left[name] = max(0, limit - spent)
+        return left
 
     async def check(
         self,

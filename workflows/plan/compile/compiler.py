@@ -88,7 +88,7 @@ class PlanCompiler:
         inputs: dict[str, Any],
         keep: Keep,
         queues: Callable[[Node], str],
-        prices: Callable[[ModelCall], int] = lambda _: 0,
+        prices: Callable[[ModelCall | AgentCall], int] = lambda _: 0,
         replies: Callable[[ModelCall], int] = lambda _: 0,
         approval: ApprovalPolicy,
         goal: str | None = None,
@@ -235,6 +235,7 @@ class PlanCompiler:
             seconds = AGENT_SECONDS
             spec.attempts = 1
             spec.effect = self._effect(work)
+            spec.price = self._prices(work)
             if work.budget and work.budget.tokens:
                 spec.tokens = work.budget.tokens
         else:

@@ -13,6 +13,8 @@ from sennit.workflows.plan.compile.forecast import GUESSED_TOKENS
 from sennit.workflows.plan.language.limits import Usage, format_amount
 from sennit.workflows.plan.scheduling.events import Outcome
 
+AGENT_CALLS = 2
+"""A sub-agent calls a model for its plan, and for its answer, at least."""
 UNSEEN = 10
 """How many times a model call may use what it was granted, before the run has seen one: a server
 may count otherwise than Sennit, and ignore the limit that it is sent.
@@ -112,6 +114,18 @@ class Budget:
         cost = mean_cost or _cost_of(expected, price)
         return Amounts(expected, cost, 1, 1)
 
+    def least_part(self, tokens: int, *, price: int = 0) -> Amounts:
+        """Return what a sub-agent needs to start: what its calls are expected to use, unless the
+        plan gives it `tokens`, and something of each limit. Else it would spend what is not there.
+        """
+        call = self.estimate(0, model=True, price=price)
+        least = Amounts(AGENT_CALLS * call.tokens, AGENT_CALLS * call.cost, AGENT_CALLS, call.nodes)
+        if tokens:
+            least.tokens = tokens
+        for name in self.limits:
+            setattr(least, name, max(1, getattr(least, name)))
+        return least
+
     def used(self, unit: int, outcome: Outcome) -> Amounts:
         """Return the usage in an outcome. An attempt whose usage is not known counts with
         all that it had reserved.
@@ -181,19 +195,23 @@ class Budget:
                 used = Amounts.of(usage, wanted.nodes)
             self.spent.add(used)
 
-    def share(self, unit: int, parts: int) -> dict[str, int]:
-        """Reserve a sub-agent's part: the tokens of its estimate, and one of `parts` equal
-        parts of every other limit.
+    def share(
+        self, unit: int, parts: int, *, tokens: int = 0, held_by_others: Amounts
+    ) -> dict[str, int]:
+        """Reserve a sub-agent's part: the `tokens` that the plan gives it, and one of `parts` equal
+        parts of every other limit. Those that share with it and start at the same time have
+        reserved `held_by_others`, what each needs to start: it gets no less, and leaves them that.
 
         Returns its limits by name. What it does not use becomes free when it settles.
         """
         reserved = self.reserved.get(unit, Amounts())
         limits: dict[str, int] = {}
         for name, left in self.rest(unit).items():
-            part = left // parts
-            if name == "tokens" and reserved.tokens:
-                part = min(left, reserved.tokens)
-            limits[name] = max(1, part)
+            shared: int = left + getattr(held_by_others, name)
+            part = max(shared // parts, getattr(reserved, name))
+            if name == "tokens" and tokens:
+                part = tokens
+            limits[name] = max(1, min(left, part))
         self.held.add(reserved, -1)
         self.reserve(unit, replace(reserved, **limits))
         return limits

@@ -126,11 +126,7 @@ def _is_held_by_slice(state: RunState, unit: int) -> bool:
     for task_slice in slices.slices_of(state, unit):
         budget = task_slice.budget
         rivals = 1 + len(task_slice.waiting)
-        lacking = budget.lacks(_estimate(state, budget, unit, rivals))
-        # A sub-agent gets a part of what is left: it waits until something is.
-        is_agent = state.kind_of(unit) == "agent"
-        is_taken = is_agent and not all(map(budget.left, budget.limits))
-        if lacking or is_taken:
+        if budget.lacks(_estimate(state, budget, unit, rivals)):
             _turn_to(state, unit, "budget")
             heappush(task_slice.waiting, waiter(state, unit))
             return True
@@ -543,20 +539,21 @@ def share(state: RunState, starts: list[Start]) -> None:
     """Give each sub-agent among these its part of the rest of the budget, and of the slices of its
     tasks; others that have none yet share that too.
     """
-    budget = state.budget
-    agents = [start for start in starts if _starts_agent(state, start)]
-    if not agents or (budget is None and not state.slices):
+    agents: dict[int, Start] = {}
+    for start in starts:
+        if _starts_agent(state, start):
+            agents[start.units[0]] = start
+    if not agents:
         return
-    to_come = _agents_to_come(state)
-    for place, start in enumerate(agents, 1):
-        later: list[Start] = []
-        for rival in agents[place:]:
-            if not state.spec_of(rival.units[0]).tokens:
-                later.append(rival)
-        if budget is not None:
-            parts = 1 + to_come + len(later)
-            start.limits = budget.share(start.units[0], parts)
-        _share_slices(state, start, later)
+    if state.budget is not None:
+        _share_out(state, state.budget, agents, _agents_to_come(state))
+
+    in_slices: dict[int, dict[int, Start]] = {}
+    for unit, start in agents.items():
+        for holder in slices.holders_of(state, unit):
+            in_slices.setdefault(holder, {})[unit] = start
+    for holder, inside in in_slices.items():
+        _share_out(state, state.slices[holder].budget, inside, 0)
 
 
 def _starts_agent(state: RunState, start: Start) -> bool:
@@ -569,19 +566,25 @@ def _starts_agent(state: RunState, start: Start) -> bool:
     return state.kind_of(unit) == "agent"
 
 
-def _share_slices(state: RunState, start: Start, later: list[Start]) -> None:
-    """Give a sub-agent its part of the slices of its tasks, each of which it may
-    share with `later` ones.
+def _share_out(state: RunState, budget: Budget, agents: dict[int, Start], to_come: int) -> None:
+    """Give each of these sub-agents its part of a budget, which so many `to_come` share too. It has
+    the least of each limit that the run and the slices around it give it.
     """
-    unit = start.units[0]
-    for holder in slices.holders_of(state, unit):
-        parts = 1
-        for rival in later:
-            if holder in slices.holders_of(state, rival.units[0]):
-                parts += 1
-        part = state.slices[holder].budget.share(unit, parts)
+    # Those without tokens of their own share equally.
+    sharing = 0
+    held = Amounts()
+    for unit in agents:
+        if not state.spec_of(unit).tokens:
+            sharing += 1
+            held.add(budget.reserved.get(unit, Amounts()))
 
-        # Of each limit the sub-agent has the least that the run and the slices around it give it.
+    for unit, start in agents.items():
+        tokens = state.spec_of(unit).tokens
+        if not tokens:
+            sharing -= 1
+            held.add(budget.reserved.get(unit, Amounts()), -1)
+        parts = 1 + to_come + sharing
+        part = budget.share(unit, parts, tokens=tokens, held_by_others=held)
         limits = dict(start.limits or {})
         for name, most in part.items():
             limits[name] = min(most, limits.get(name, most))
@@ -663,7 +666,10 @@ def _estimate(state: RunState, budget: Budget, unit: int, rivals: int) -> Amount
         # An advance of it may make calls itself.
         calls = min(MAX_ADVANCE_CALLS, budget.left("nodes") // 2)
         return Amounts(nodes=1 + calls)
-    is_model = state.kind_of(unit) == "llm"
+    kind = state.kind_of(unit)
+    if kind == "agent":
+        return budget.least_part(spec.tokens, price=spec.price)
+    is_model = kind == "llm"
     if is_model and spec.reply:
         granted = _granted(state, budget, unit, rivals)
         return budget.wanted(granted, spec.price)

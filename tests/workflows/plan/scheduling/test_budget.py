@@ -189,10 +189,12 @@ def test_what_is_spent_never_passes_the_limit_by_more_than_one_call(
 def test_sub_agents_share_what_is_left_and_give_back_what_they_do_not_use() -> None:
     budget = Budget({"tokens": 1000, "calls": 9})
     budget.reserve(0, Amounts(tokens=400, nodes=1))
-    assert budget.share(0, 3) == {"tokens": 400, "calls": 3}, "what it was given, not a share of it"
+    none = Amounts()
+    given = budget.share(0, 3, tokens=400, held_by_others=none)
+    assert given == {"tokens": 400, "calls": 3}, "what it was given, not a share of it"
     budget.reserve(1, Amounts(nodes=1))
-    assert budget.share(1, 2) == {"tokens": 300, "calls": 3}
-    assert budget.share(2, 1) == {"tokens": 300, "calls": 3}
+    assert budget.share(1, 2, held_by_others=none) == {"tokens": 300, "calls": 3}
+    assert budget.share(2, 1, held_by_others=none) == {"tokens": 300, "calls": 3}
     assert (budget.held.tokens, budget.held.calls, budget.held.nodes) == (1000, 9, 2)
     assert budget.rest(0) == {"tokens": 400, "calls": 3}, "what it holds itself"
     assert budget.lacks(Amounts(tokens=1)) == "tokens"
@@ -365,22 +367,50 @@ def test_a_program_that_runs_again_may_take_over_what_it_has_called() -> None:
 def test_sub_agents_share_what_those_with_a_part_of_their_own_leave() -> None:
     specs = [NodeSpec(name, "agent", tokens=6_000 if name == "own" else 0) for name in ("sub", "two", "own")]
     state = RunState(Graph(ExecutionPlan(specs, [0])))
-    step(state, BudgetRaised({"tokens": 9_000, "calls": 12}))
+    step(state, BudgetRaised({"tokens": 12_000, "calls": 12}))
     limits = [decision.limits for decision in step(state, RunStarted()) if isinstance(decision, Start)]
-    assert limits == [{"tokens": 1_500, "calls": 6}, {"tokens": 1_500, "calls": 6}, {"tokens": 6_000, "calls": 1}]
+    assert limits == [{"tokens": 3_000, "calls": 5}, {"tokens": 3_000, "calls": 5}, {"tokens": 6_000, "calls": 2}]
+
+
+def agents(count: int, **limits: int) -> tuple[Play, Budget]:
+    """A run of so many sub-agents side by side."""
+    run = Play(*(node(f"a{index}", kind="agent") for index in range(count)))
+    run.state.budget = Budget(limits)
+    return run, run.state.budget
+
+
+def test_no_sub_agent_starts_without_a_call_for_it() -> None:
+    run, budget = agents(5, calls=3)
+    assert run.begin() == ["start a0"]
+    assert budget.reserved[0].calls == 2, "for its plan and its answer"
+    assert used(run, "a0", 10) == ["start a1"]
+    assert used(run, "a1", 10) == ["start a2"], "it has the last call"
+    assert used(run, "a2", 10) == ["park "]
+    assert (budget.spent.calls, budget.held) == (3, Amounts())
+    assert run.act(BudgetRaised({"calls": 9})) == ["start a3", "start a4"]
+    assert [budget.reserved[unit].calls for unit in (3, 4)] == [3, 3]
+
+
+def test_a_sub_agent_has_at_least_what_its_calls_are_expected_to_use() -> None:
+    """Two have room at once. Those that wait start when these have used less."""
+    run, budget = agents(4, tokens=4_000)
+    assert run.begin() == ["start a0", "start a1"]
+    assert [budget.reserved[unit].tokens for unit in (0, 1)] == [2_000, 2_000]
+    assert used(run, "a0", 300, attempts=3) == ["start a2", "start a3"]
+    assert budget.held.tokens + budget.spent.tokens == 4_000
 
 
 def test_sub_agents_of_a_map_share_with_those_that_have_not_started() -> None:
     """Two of four items start beside another sub-agent, and a map that is not open yet counts as one."""
     agents = {"item_kind": "agent"}
     run = Play(node("l"), node("o"), node("sub", "l", kind="agent"), each("m", "l", **agents), each("n", "o", **agents))
-    run.state.budget = Budget({"tokens": 8_000})
+    run.state.budget = Budget({"tokens": 18_000})
     run.state.window = 4
     run.begin()
     out = step(run.state, NodeEnded(0, 1, Outcome("of l", 1, {"length": 4})))
     limits = [decision.limits for decision in out if isinstance(decision, Start)]
-    assert limits == [{"tokens": 8_000 // 6}] * 3
-    assert run.state.budget.held.tokens == 3 * (8_000 // 6)
+    assert limits == [{"tokens": 18_000 // 6}] * 3
+    assert run.state.budget.held.tokens == 3 * (18_000 // 6)
 
 
 def test_a_step_reserves_the_nodes_of_the_calls_that_it_may_make_itself() -> None:
