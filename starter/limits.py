@@ -12,11 +12,13 @@ MAX_CASES: Final = 2_000  # of one file: each is a run, and all of them are on t
 MAX_CASE_NAME_CHARACTERS: Final = 60
 MAX_CASES_AT_ONCE: Final = 100  # Each is watched by queries
 MAX_CHECKS_AT_ONCE: Final = 2  # of plans by `serve`: each starts a process that lists the tools
+MAX_CONTEXT_ID_CHARACTERS: Final = 255  # of a context of A2A: each kept task has it many times
 MAX_DAYS: Final = 3650  # Ten years: more is a mistake in the command
 MAX_FATE_LINES: Final = 20  # of reads that a fork or an edit takes over: a person reads the others
 MAX_GOAL_SUMMARY_CHARACTERS: Final = 200  # of a goal in a list of runs
 # Folders of documents that the local stack has granted to runs at once.
 MAX_GRANTED_FOLDERS: Final = 1_000
+MAX_HISTORY_BYTES: Final = 64 * 1024  # of the messages of a task of A2A, which are kept in memory
 MAX_IDLE_POLL_SECONDS: Final = 15.0  # between two looks whether the local stack is in use
 MAX_ID_BYTES: Final = 255  # of a workflow id: what Temporal's databases keep
 MAX_INPUTS_BYTES: Final = MAX_PAYLOAD_BYTES // 4  # of a run's inputs: they travel with the plan

@@ -7,33 +7,47 @@ page a person decides.
 """
 
 import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
 from importlib.metadata import version
 from typing import Any, Final
+from uuid import uuid4
 
-from a2a.helpers.proto_helpers import new_text_artifact
+from a2a.helpers.proto_helpers import get_message_text, new_text_artifact
 from a2a.server.agent_execution import AgentExecutor, RequestContext
+from a2a.server.agent_execution.active_task import TERMINAL_TASK_STATES
 from a2a.server.context import ServerCallContext
-from a2a.server.events import EventQueue
+from a2a.server.events import Event, EventQueue
 from a2a.server.request_handlers import DefaultRequestHandler
 from a2a.server.routes import create_agent_card_routes, create_jsonrpc_routes
-from a2a.server.tasks import InMemoryTaskStore, TaskStore, TaskUpdater
+from a2a.server.tasks import InMemoryTaskStore, TaskStore
 from a2a.types.a2a_pb2 import (
     AgentCapabilities,
     AgentCard,
     AgentInterface,
     AgentSkill,
+    Artifact,
     CancelTaskRequest,
     ListTasksRequest,
     ListTasksResponse,
     Message,
     Part,
     Role,
+    SendMessageRequest,
+    SubscribeToTaskRequest,
     Task,
+    TaskArtifactUpdateEvent,
     TaskState,
     TaskStatus,
+    TaskStatusUpdateEvent,
 )
 from a2a.utils.constants import PROTOCOL_VERSION_CURRENT
-from a2a.utils.errors import TaskNotCancelableError, TaskNotFoundError
+from a2a.utils.errors import (
+    InvalidParamsError,
+    TaskNotCancelableError,
+    TaskNotFoundError,
+    UnsupportedOperationError,
+)
 from starlette.applications import Starlette
 
 from sennit.starter.client.errors import (
@@ -44,7 +58,14 @@ from sennit.starter.client.errors import (
     SennitError,
     ServerUnreachable,
 )
-from sennit.starter.limits import MAX_KEPT_TASKS, MAX_REPLY_WAIT_SECONDS, MAX_SERVE_IDLE_SECONDS
+from sennit.starter.limits import (
+    MAX_CONTEXT_ID_CHARACTERS,
+    MAX_HISTORY_BYTES,
+    MAX_KEPT_TASKS,
+    MAX_REPLY_WAIT_SECONDS,
+    MAX_REPORTS_AT_ONCE,
+    MAX_SERVE_IDLE_SECONDS,
+)
 from sennit.starter.serve.replies import RunState
 from sennit.starter.serve.run_service import Caller, RunService
 from sennit.workflows.limits import MAX_AGENTS_ABOVE
@@ -62,6 +83,8 @@ _STATES: Final = {
 }
 AWAY_SECONDS: Final = 5.0
 """Between two looks at a run while the server is away."""
+PERSON_SECONDS: Final = 5.0
+"""Between two looks at a run that waits for a person, for those who have subscribed to it."""
 _FOLLOWED_BY_NOBODY: Final = (
     TaskState.TASK_STATE_INPUT_REQUIRED,
     TaskState.TASK_STATE_FAILED,
@@ -145,18 +168,33 @@ class RunExecutor(AgentExecutor):
         """
         caller = self._callers.of(context.call_context)
         run = context.task_id or ""
-        updater = TaskUpdater(event_queue, run, context.context_id or run)
+        news = TaskNews(run, context.context_id or run, event_queue.enqueue_event)
         if context.current_task is None:
             self._tasks.expect(run)
             await event_queue.enqueue_event(
-                _task(run, updater.context_id, TaskState.TASK_STATE_SUBMITTED)
+                _task(run, news.context_id, TaskState.TASK_STATE_SUBMITTED)
             )
             try:
                 await self._start(context, caller, run)
             except SennitError as error:
-                await updater.reject(_said(updater, str(error)))
+                await news.status(TaskState.TASK_STATE_REJECTED, str(error))
                 return
-        await self._follow(updater, caller, run)
+        state = await self._followed(news, caller)
+        await self._tell_stop(news, caller, state)
+
+    async def follow_to_end(self, news: "TaskNews", caller: Caller, shown: str) -> None:
+        """Tell what becomes of a task until its run is over, also while it waits for a person.
+        `shown` is the sentence about its status that is known already.
+        """
+        while True:
+            state = await self._followed(news, caller)
+            if state.status != "blocked":
+                break
+            if _sentence(state) != shown:
+                shown = _sentence(state)
+                await news.status(_STATES[state.status], shown, _used(state))
+            await asyncio.sleep(PERSON_SECONDS)
+        await self._tell_stop(news, caller, state)
 
     async def cancel(self, context: RequestContext, event_queue: EventQueue) -> None:
         """Do nothing: `_Handler` has cancelled the run, and the one who
@@ -180,44 +218,128 @@ class RunExecutor(AgentExecutor):
             caller, context.get_user_input(), id=run, continues=continues, agents_above=above
         )
 
-    async def _follow(self, updater: TaskUpdater, caller: Caller, run: str) -> None:
+    async def _followed(self, news: "TaskNews", caller: Caller) -> RunState:
+        """Return how a run stands once it is over or waits for a person, and tell its
+        progress until then.
+        """
         shown = ""
 
         async def tell(_: float, line: str) -> None:
             nonlocal shown
             if line != shown:
                 shown = line
-                await updater.start_work(_said(updater, line))
+                await news.status(TaskState.TASK_STATE_WORKING, line)
 
         state = None
         while state is None or state.status == "running":
             try:
-                state = await self._service.status(caller, run, MAX_REPLY_WAIT_SECONDS, tell)
+                state = await self._service.status(
+                    caller, news.task_id, MAX_REPLY_WAIT_SECONDS, tell
+                )
             except ServerUnreachable as away:  # the run goes on with it
                 await tell(0.0, str(away))
                 await asyncio.sleep(AWAY_SECONDS)
+        return state
+
+    async def _tell_stop(self, news: "TaskNews", caller: Caller, state: RunState) -> None:
         for artifact in await _artifacts(self._service, caller, state):
-            await updater.add_artifact(
-                list(artifact.parts), artifact_id=artifact.artifact_id, name=artifact.name
+            await news.artifact(artifact)
+        await news.status(_STATES[state.status], _sentence(state), _used(state))
+
+
+class TaskNews:
+    """What becomes of a task, for those who hear of it by `publish`."""
+
+    def __init__(
+        self, task_id: str, context_id: str, publish: Callable[[Event], Awaitable[None]]
+    ) -> None:
+        self.task_id = task_id
+        self.context_id = context_id
+        self._publish = publish
+
+    async def status(
+        self, state: TaskState, text: str, metadata: dict[str, Any] | None = None
+    ) -> None:
+        """Tell the status of the task from now on, with a sentence about it."""
+        message = Message(
+            role=Role.ROLE_AGENT,
+            message_id=str(uuid4()),
+            parts=[Part(text=text)],
+            task_id=self.task_id,
+            context_id=self.context_id,
+        )
+        status = TaskStatus(state=state, message=message)
+        status.timestamp.GetCurrentTime()
+        event = TaskStatusUpdateEvent(
+            task_id=self.task_id, context_id=self.context_id, status=status
+        )
+        event.metadata.update(metadata or {})
+        await self._publish(event)
+
+    async def artifact(self, artifact: Artifact) -> None:
+        """Tell of a whole artifact."""
+        await self._publish(
+            TaskArtifactUpdateEvent(
+                task_id=self.task_id, context_id=self.context_id, artifact=artifact
             )
-        await updater.update_status(
-            _STATES[state.status], _said(updater, _sentence(state)), metadata=_used(state)
         )
 
 
 class _Handler(DefaultRequestHandler):
-    """Answers requests as the SDK does. But it cancels a task by its run, which may be
-    followed by nobody here.
+    """Answers requests as the SDK does. But it cancels a task, and tells what becomes of it, by
+    its run, which may be followed by nobody here.
     """
 
     def __init__(self, service: RunService, callers: _Callers, card: AgentCard) -> None:
         self._tasks = RunTasks(service, callers)
-        executor = RunExecutor(service, callers, self._tasks)
+        self._executor = RunExecutor(service, callers, self._tasks)
         super().__init__(
-            executor, self._tasks, card, interrupted_task_timeout=MAX_SERVE_IDLE_SECONDS
+            self._executor, self._tasks, card, interrupted_task_timeout=MAX_SERVE_IDLE_SECONDS
         )
         self._service = service
         self._callers = callers
+
+    async def on_message_send(
+        self, params: SendMessageRequest, context: ServerCallContext
+    ) -> Message | Task:
+        await self._tasks.settle_context(params.message, context)
+        answer: Message | Task = await super().on_message_send(params, context)
+        return answer
+
+    async def on_message_send_stream(
+        self, params: SendMessageRequest, context: ServerCallContext
+    ) -> AsyncGenerator[Event, None]:
+        await self._tasks.settle_context(params.message, context)
+        async with aclosing(super().on_message_send_stream(params, context)) as events:
+            async for event in events:
+                yield event
+
+    async def on_subscribe_to_task(
+        self, params: SubscribeToTaskRequest, context: ServerCallContext
+    ) -> AsyncGenerator[Event, None]:
+        """Follow the run itself until it is over. The SDK would repeat what it hears from whoever
+        follows the run for a message: nobody does while a person is asked, or after a restart.
+        """
+        task = await self._tasks.get(params.id, context)
+        if task is None:
+            raise TaskNotFoundError
+        if task.status.state in TERMINAL_TASK_STATES:
+            name = TaskState.Name(task.status.state)
+            raise UnsupportedOperationError(message=f"Task {task.id} is in terminal state: {name}")
+        yield task
+
+        events = asyncio.Queue[Event | None]()
+        news = TaskNews(task.id, task.context_id, events.put)
+        caller = self._callers.of(context)
+        shown = get_message_text(task.status.message)
+        follower = asyncio.create_task(self._executor.follow_to_end(news, caller, shown))
+        follower.add_done_callback(lambda _: events.put_nowait(None))
+        try:
+            while (event := await events.get()) is not None:
+                yield event
+            await follower  # raises why the run cannot be followed any more
+        finally:
+            follower.cancel()
 
     async def on_cancel_task(self, params: CancelTaskRequest, context: ServerCallContext) -> Task:
         """Cancel the run, and return the task as canceled: the run lets writes in flight
@@ -247,6 +369,7 @@ class RunTasks(TaskStore):
         self._known = InMemoryTaskStore()
         self._saved: dict[str, ServerCallContext] = {}
         self._expected: dict[str, None] = {}
+        self._contexts: dict[str, str] = {}
 
     def expect(self, task_id: str) -> None:
         """Know that a task begins: until it is saved there is none, although its
@@ -255,9 +378,10 @@ class RunTasks(TaskStore):
         self._expected[task_id] = None
 
     async def save(self, task: Task, context: ServerCallContext) -> None:
-        """Keep a task in memory, and let the one go that was saved longest ago
-        if there are too many.
+        """Keep a task in memory, with the end of its history, and let the one go that was
+        saved longest ago if there are too many.
         """
+        _shorten(task)
         await self._known.save(task, context)
         self._expected.pop(task.id, None)
         self._saved.pop(task.id, None)
@@ -278,21 +402,77 @@ class RunTasks(TaskStore):
         except (RunNotFound, NoServerYet, InvalidRequest):
             return found
         artifacts = await _artifacts(self._service, caller, state)
-        context_id = task_id
+        context_id = self._contexts.get(task_id, task_id)
         if found is not None:
             context_id = found.context_id
         task = _task(task_id, context_id, _STATES[state.status], state)
         task.artifacts.extend(artifacts)
-        if found is not None:
-            task.history.extend(found.history)
+        if found is None:
+            return task
+        task.history.extend(found.history)
+        if task.status.state == found.status.state:
+            task.status.timestamp.CopyFrom(found.status.timestamp)
+        else:
+            task.status.timestamp.GetCurrentTime()
         return task
 
+    async def settle_context(self, message: Message, context: ServerCallContext) -> None:
+        """Have a message to a task name the task's context. The context of a task that this
+        server has not begun is the one by which its client calls it. Raises InvalidParamsError.
+        """
+        if len(message.context_id) > MAX_CONTEXT_ID_CHARACTERS:
+            raise InvalidParamsError(
+                message=f"contextId has over {MAX_CONTEXT_ID_CHARACTERS} characters"
+            )
+        if not message.task_id:
+            return
+        task = await self.get(message.task_id, context)
+        if task is None:
+            return
+        if not message.context_id:
+            message.context_id = task.context_id
+        elif await self._known.get(task.id, context) is None:
+            self._contexts[task.id] = message.context_id
+            if len(self._contexts) > MAX_KEPT_TASKS:
+                del self._contexts[next(iter(self._contexts))]
+
     async def list(self, params: ListTasksRequest, context: ServerCallContext) -> ListTasksResponse:
-        """Return the tasks that this server has begun; `sennit list` has all runs."""
-        return await self._known.list(params, context)
+        """Return the tasks that this server has begun, as they stand; `sennit list` has
+        all runs.
+        """
+        listed = InMemoryTaskStore()
+        turns = asyncio.Semaphore(MAX_REPORTS_AT_ONCE)
+
+        async def add(task_id: str) -> None:
+            async with turns:
+                try:
+                    task = await self.get(task_id, context)
+                except SennitError:  # nobody can say more now
+                    task = await self._known.get(task_id, context)
+                if task is not None:
+                    await listed.save(task, context)
+
+        own: list[str] = []
+        for task_id in list(self._saved):
+            if await self._known.get(task_id, context) is not None:
+                own.append(task_id)
+        await asyncio.gather(*map(add, own))
+        return await listed.list(params, context)
 
     async def delete(self, task_id: str, context: ServerCallContext) -> None:
         await self._known.delete(task_id, context)
+
+
+def _shorten(task: Task) -> None:
+    """Let the oldest messages of a task go, beyond so many bytes: the task of a run that asks a
+    person gets one with every message that nobody answers.
+    """
+    kept_bytes = 0
+    for index in reversed(range(len(task.history))):
+        kept_bytes += task.history[index].ByteSize()
+        if kept_bytes > MAX_HISTORY_BYTES:
+            del task.history[: index + 1]
+            return
 
 
 def _agents_above(message: Message) -> int:
@@ -311,7 +491,7 @@ async def _tell_nobody(_: float, __: str) -> None:
     """Nobody waits for progress."""
 
 
-async def _artifacts(service: RunService, caller: Caller, state: RunState) -> list[Any]:
+async def _artifacts(service: RunService, caller: Caller, state: RunState) -> list[Artifact]:
     """Return the answer of a run that has one. Where it is too long, or cannot be read now, it is
     the beginning, and a warning says so.
     """
@@ -336,10 +516,6 @@ def _task(run: str, context_id: str, status: TaskState, state: RunState | None =
         task.status.message.CopyFrom(message)
         task.metadata.update(_used(state))
     return task
-
-
-def _said(updater: TaskUpdater, text: str) -> Message:
-    return updater.new_agent_message([Part(text=text)])
 
 
 def _sentence(state: RunState) -> str:
