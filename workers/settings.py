@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
+from sennit.activities.http.addresses import ALLOW_VARIABLE
 from sennit.activities.providers.settings import ModelSettings
 from sennit.activities.runs.budgets import TenantLimits, tenant_limits
 from sennit.activities.runs.quota import quota_limits
@@ -16,6 +17,7 @@ from sennit.activities.runs.trajectory import LearnChoice
 from sennit.activities.sandbox import SandboxChoice
 from sennit.activities.storage.artifacts import StoreUnavailable
 from sennit.activities.storage.location import bucket_url
+from sennit.activities.toolbox.redaction import NAMES_VARIABLE
 from sennit.workflows.plan.language.nodes import ApprovalPolicy
 from sennit.workflows.plan.quota import QuotaLimits
 
@@ -24,6 +26,8 @@ HintChoice = Literal["off", "on"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 
 _MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
+_SECRET_NAME = re.compile(r"[^\s;:=$]+")
+_HOST = re.compile(r"[^\s;/*@?#]+")
 _SWITCH = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
 
 
@@ -90,6 +94,24 @@ def _modules(text: str) -> tuple[str, ...]:
                 f"{name!r} is not the name of a Python module; give names like mytools,acme.search"
             )
     return names
+
+
+def _check_secret_names(text: str) -> None:
+    for name in filter(None, map(str.strip, text.split(","))):
+        if not _SECRET_NAME.fullmatch(name):
+            raise ValueError(
+                f"{name!r} is not the name of a variable; give names with commas between "
+                "them, like DB_LOGIN,ACME_*"
+            )
+
+
+def _check_hosts(text: str) -> None:
+    for host in filter(None, map(str.strip, text.split(","))):
+        if not _HOST.fullmatch(host):
+            raise ValueError(
+                f"{host!r} is no host; give hosts with commas between them, like "
+                "wiki.corp,10.0.0.7:8080"
+            )
 
 
 def _address(text: str) -> ListenAddress:
@@ -216,6 +238,9 @@ def read_settings(env: Mapping[str, str] = os.environ) -> WorkerSettings:
     state = _read(env, "SENNIT_STATE", _path)
     if state is None:
         state = (_read(env, "XDG_STATE_HOME", _path) or Path.home() / ".local" / "state") / "sennit"
+    # Others read these where they are used, and could only pass over what names nothing.
+    _read(env, NAMES_VARIABLE, _check_secret_names)
+    _read(env, ALLOW_VARIABLE, _check_hosts)
     try:
         models = ModelSettings.read(env)
     except ValueError as problem:
