@@ -171,7 +171,7 @@ def serve(name: str) -> int:
     """Serve the role called `name` until a signal says to stop."""
     started = time.monotonic()
     from sennit.workers.roles import role_named
-    from sennit.workers.settings import read_settings
+    from sennit.workers.settings import read_settings, unread_variables
 
     role, settings = role_named(name), read_settings()
     from sennit.activities.toolbox.loop import SteadyLoop
@@ -183,6 +183,8 @@ def serve(name: str) -> int:
 
     start_log(settings.log, settings.log_level)
     sys.excepthook = lambda *error: log.critical("crashed", exc_info=error)
+    for line in unread_variables():
+        log.warning(line)
     address = server_address()
     identity = f"{role.name}@{socket.gethostname()}:{os.getpid()} {build_of(settings)}"
     work = load_work(role, settings, identity)

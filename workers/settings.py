@@ -18,7 +18,8 @@ from sennit.activities.sandbox import SandboxChoice
 from sennit.activities.storage.artifacts import StoreUnavailable
 from sennit.activities.storage.location import bucket_url
 from sennit.activities.toolbox.redaction import NAMES_VARIABLE
-from sennit.workflows.plan.language.nodes import ApprovalPolicy
+from sennit.workflows.plan.language.nodes import ApprovalPolicy, Role
+from sennit.workflows.plan.language.text import did_you_mean, printable
 from sennit.workflows.plan.quota import QuotaLimits
 
 LogForm = Literal["auto", "json", "text"]
@@ -28,6 +29,28 @@ LogLevel = Literal["debug", "info", "warning", "error"]
 _MODULE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 _SECRET_NAME = re.compile(r"[^\s;:=$]+")
 _HOST = re.compile(r"[^\s;/*@?#]+")
+_READ_ELSEWHERE = (
+    ALLOW_VARIABLE,
+    NAMES_VARIABLE,
+    "SENNIT_CONTEXT",
+    "SENNIT_DEBUG",
+    "SENNIT_FIRST_TOKEN_TIMEOUT",
+    "SENNIT_IDLE_STOP",
+    "SENNIT_IDLE_TIMEOUT",
+    "SENNIT_MODEL",
+    *(f"SENNIT_MODEL_{role.upper()}" for role in get_args(Role)),
+    "SENNIT_MODEL_SETTINGS",
+    "SENNIT_PLAN_FORMAT",
+    "SENNIT_PRICES",
+    "SENNIT_PROGRAMS",
+    "SENNIT_RATES",
+    "SENNIT_STATE",
+    "SENNIT_TEMPORAL_CLI",
+    "SENNIT_UI",
+)
+"""Variables of commands, models and tools."""
+_OF_KUBERNETES = re.compile(r"\w+_SERVICE_(?:HOST|PORT)(?:_\w+)?|\w+_PORT_\d+_[A-Z]+(?:_\w+)?")
+"""What a pod is told about services, such as one that is called `sennit`."""
 _SWITCH = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
 
 
@@ -251,6 +274,23 @@ def read_settings(env: Mapping[str, str] = os.environ) -> WorkerSettings:
         "logins": state / "logins",
     }
     return WorkerSettings(**{**places, **values}, models=models)
+
+
+def unread_variables(env: Mapping[str, str] = os.environ) -> list[str]:
+    """Return a line for each variable that looks like one of Sennit and that nothing reads: with
+    a letter wrong, the bound or the rule in it would not hold, and nobody would know.
+    """
+    known = list(_READ_ELSEWHERE)
+    for hint in get_type_hints(WorkerSettings, include_extras=True).values():
+        if get_origin(hint) is Annotated:
+            known.append(hint.__metadata__[0])
+    lines: list[str] = []
+    for name in sorted(env):
+        is_link = _OF_KUBERNETES.fullmatch(name) or env[name].startswith("tcp://")
+        if name.startswith("SENNIT_") and name not in known and not is_link:
+            shown = printable(name, 80)
+            lines.append(f"nothing reads the variable {shown}{did_you_mean(name, known)}")
+    return lines
 
 
 def _read(env: Mapping[str, str], name: str, parse: Callable[[str], Any]) -> Any:

@@ -7,6 +7,7 @@ from typing import get_args
 
 from doubles.distribution import ROOT
 
+from sennit.workers.settings import unread_variables
 from sennit.workflows.plan.language.nodes import Role
 
 NAME = re.compile(r"SENNIT_[A-Z_]*[A-Z]_?")
@@ -29,3 +30,4 @@ def test_the_page_names_each_variable_that_the_source_reads_and_no_other() -> No
     rows = [line for line in (ROOT / "docs" / "environment.md").read_text().splitlines() if line.startswith("| `")]
     written = [name for row in rows for name in re.findall(r"`(SENNIT_[A-Z_]+)`", row.split("|")[1])]
     assert sorted(written) == sorted(read)
+    assert unread_variables(dict.fromkeys(written, "1")) == []

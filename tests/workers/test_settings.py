@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sennit.activities.providers.settings import ModelSettings
-from sennit.workers.settings import ListenAddress, WorkerSettings, WrongSetting, read_settings
+from sennit.workers.settings import ListenAddress, WorkerSettings, WrongSetting, read_settings, unread_variables
 from sennit.workflows.plan.language.limits import Limits
 from sennit.workflows.plan.quota import QuotaLimits
 
@@ -134,3 +134,19 @@ def test_a_wrong_value_is_one_line_with_variable_value_and_remedy(name: str, val
     assert value in message
     assert hint in message
     assert "\n" not in message
+
+
+def test_a_variable_that_nothing_reads_is_named_with_the_one_that_may_be_meant() -> None:
+    links = {
+        "SENNIT_SERVICE_HOST": "10.0.0.7",
+        "SENNIT_WEB_SERVICE_PORT_HTTP": "80",
+        "SENNIT_HEALTH_PORT": "8080",
+        "SENNIT_WEB_PORT": "tcp://10.0.0.7:80",
+        "SENNIT_WEB_PORT_80_TCP_ADDR": "10.0.0.7",
+    }
+    assert unread_variables({"HOME": "/", "SENNIT_STATE": "/s", "SENNIT_MODEL_JUDGE": "offline", **links}) == []
+    assert unread_variables({"SENNIT_BUGDET_MAX": "tokens=5", "SENNIT_SECRET": "DB_*", "SENNIT_ZZZZZZZZ": "1"}) == [
+        "nothing reads the variable SENNIT_BUGDET_MAX; did you mean `SENNIT_BUDGET_MAX`?",
+        "nothing reads the variable SENNIT_SECRET; did you mean `SENNIT_SECRETS`?",
+        "nothing reads the variable SENNIT_ZZZZZZZZ",
+    ]
