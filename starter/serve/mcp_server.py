@@ -17,11 +17,11 @@ from mcp.server.mcpserver import (
     MCPServer,
     Resolve,
 )
-from mcp.server.mcpserver.exceptions import ResourceError, ToolError
+from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError, ToolError
 from mcp_types import ToolAnnotations
 from pydantic import BaseModel, Field
 
-from sennit.starter.client.errors import SennitError
+from sennit.starter.client.errors import RunNotFound, SennitError
 from sennit.starter.limits import MAX_REPLY_RUNS, MAX_REPLY_WAIT_SECONDS
 from sennit.starter.serve.prompts import plan_prompt, program_prompt
 from sennit.starter.serve.replies import Done, OutputPart, PlanCheck, RunList, RunState
@@ -331,5 +331,9 @@ def _failures(kind: type[ToolError] | type[ResourceError] = ToolError) -> Iterat
     """
     try:
         yield
+    except RunNotFound as error:
+        if kind is ResourceError:
+            kind = ResourceNotFoundError  # the protocol has a code for it
+        raise kind(clean(str(error))) from None
     except SennitError as error:
         raise kind(clean(str(error))) from None

@@ -17,7 +17,7 @@ from doubles.runs import call
 from doubles.serve_process import http_client, http_server
 from mcp import Client
 from mcp.shared.exceptions import MCPError
-from mcp_types import TextContent
+from mcp_types import INVALID_PARAMS, TextContent
 
 from sennit.__main__ import main
 from sennit.starter.client.client import Sennit
@@ -134,8 +134,9 @@ async def test_somebody_elses_run_is_not_there(
                 assert (failed, where in text) == (True, True), text
             failed, text = await said(bob, "ask", goal="go on", continues=other)
             assert (failed, where in text) == (True, True), text
-            with pytest.raises(MCPError, match=where):
+            with pytest.raises(MCPError, match=where) as missing:
                 await bob.read_resource(f"sennit://runs/{other}/report")
+            assert missing.value.code == INVALID_PARAMS
         assert json.loads((await said(bob, "list"))[1]) == {"runs": [], "more": 0}
 
         # An id that is taken says nothing about the run that has it.
