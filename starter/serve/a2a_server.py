@@ -522,11 +522,10 @@ def _sentence(state: RunState) -> str:
     """Return how a run stands, as the agent that waits for it reads it."""
     lines = [state.problem or f"{state.status} after {state.progress}"]
     for question in state.questions:
-        lines += [
-            f"{question.node}: {question.question}",
-            question.shown,
-            f"command: {question.command}",
-        ]
+        asked = question.question
+        if question.node:  # the plan as a whole has none
+            asked = f"{question.node}: {asked}"
+        lines += [asked, question.shown, f"command: {question.command}"]
     if state.questions:
         if state.ui:
             lines.append(f"page: {state.ui}")

@@ -200,3 +200,15 @@ async def test_what_a_client_sends_is_kept_within_bounds() -> None:
     assert 50_000 < task.ByteSize() < 80_000
     with pytest.raises(InvalidParamsError, match="contextId has over 255 characters"):
         await task_of(agent, context_id="x" * 256)
+
+
+async def test_a_question_about_the_whole_plan_names_no_node() -> None:
+    about_the_plan = Question(node="", why="plan", question="may this plan run?", command="sennit approve")
+    state = BLOCKED.model_copy(update={"questions": [QUESTION, about_the_plan]})
+    lines = get_message_text((await task_of(await connected(Runs(state)))).status.message).splitlines()
+    assert lines[1:5] == [
+        "choice: Which river?",
+        "command: sennit answer",
+        "may this plan run?",
+        "command: sennit approve",
+    ]
