@@ -7,13 +7,14 @@ from functools import partial
 from typing import NoReturn
 
 from sennit.starter.client.connection import configured_server
-from sennit.starter.client.errors import ServerUnreachable
+from sennit.starter.client.errors import Refused, ServerUnreachable
 from sennit.starter.client.local import has_local_runs, join_local_stack
 from sennit.starter.commands.command_line import Parser
 from sennit.starter.commands.launch import typed
+from sennit.starter.dev.messages import WrongSettings
 from sennit.starter.dev.state import StateDir
 from sennit.starter.dev.worker_command import WORKERS
-from sennit.starter.dev.workers import GC, worker_environment
+from sennit.starter.dev.workers import GC, refuse_foreign_store, worker_environment
 from sennit.starter.limits import MAX_DAYS
 from sennit.starter.terminal.console import Terminal
 from sennit.workflows.plan.language.limits import parse_duration
@@ -63,6 +64,10 @@ async def _collect(args: argparse.Namespace, terminal: Terminal) -> NoReturn:
         connection = {"TEMPORAL_ADDRESS": args.address, "TEMPORAL_NAMESPACE": args.namespace}
         environment |= {name: value for name, value in connection.items() if value}
     elif has_local_runs():
+        try:
+            refuse_foreign_store(StateDir.find())
+        except WrongSettings as wrong:
+            raise Refused(str(wrong)) from None
         server = await join_local_stack(args.namespace, terminal.say, "never")
         environment = worker_environment(StateDir.find(), server.address, 0, environment)
     else:
