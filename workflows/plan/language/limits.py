@@ -76,7 +76,7 @@ class Limits(Frozen):
     """
 
     tokens: int | None = Field(default=None, strict=True, ge=1, le=10**12)
-    cost_usd: float | None = Field(default=None, gt=0, le=10**6)
+    cost_usd: float | None = Field(default=None, strict=True, gt=0, le=10**6)
     calls: int | None = Field(default=None, strict=True, ge=1, le=10**9)
     nodes: int | None = Field(default=None, strict=True, ge=1, le=10**9)
     time: Duration | None = None

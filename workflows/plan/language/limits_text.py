@@ -1,16 +1,12 @@
 """Limits of a budget as people write them, on a command line or in a variable."""
 
-import re
-from typing import Any, Final
+from typing import Any
 
 from pydantic import ValidationError
 
 from sennit.workflows.plan.language.json_schema import typed_value
 from sennit.workflows.plan.language.limits import Limits
 from sennit.workflows.plan.language.validation_messages import describe_errors
-
-_LEADING_ZERO: Final = re.compile(r"0\d+(?:\.\d*)?")
-"""What is no number in JSON, and which some read as an octal one."""
 
 
 def parse_limits(text: str, example: str) -> Limits:
@@ -26,11 +22,6 @@ def parse_limits(text: str, example: str) -> Limits:
             raise ValueError(f"the limit `{name[:40]}` has no value; write for example {example}")
         if name in values:
             raise ValueError(f"the limit `{name[:40]}` is given twice; write for example {example}")
-        if _LEADING_ZERO.fullmatch(value):
-            raise ValueError(
-                f"the limit `{name[:40]}` must not begin with a zero, as {value[:20]} does; "
-                f"write for example {example}"
-            )
         values[name] = typed_value(value, frozenset({"integer", "number"}))
     try:
         return Limits.model_validate(values)

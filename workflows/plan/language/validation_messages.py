@@ -16,6 +16,7 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails, PydanticCustomError
 
+from sennit.workflows.plan.language.json_schema import typed_value
 from sennit.workflows.plan.language.problems import place_of
 from sennit.workflows.plan.language.text import (
     did_you_mean,
@@ -163,9 +164,14 @@ def describe_error(item: ErrorDetails, *, with_value: bool = True) -> tuple[str,
 
 
 def _unquoted(value: Any, wanted: str) -> str:
-    if not wanted.endswith("number") or not isinstance(value, str):
+    """Return the hint for a number in quotes. Text that JSON does not take as such a number,
+    such as 007 or .5, would be text without them too.
+    """
+    if not isinstance(value, str):
         return ""
-    if not value.strip().replace(".", "", 1).isdecimal():
+    kinds = {"a whole number": "integer", "a number": "number"}
+    kind = kinds.get(wanted)
+    if kind is None or isinstance(typed_value(value, frozenset([kind])), str):
         return ""
     return "; write it without quotes"
 

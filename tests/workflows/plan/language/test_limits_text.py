@@ -1,6 +1,9 @@
 """Limits of a budget as people write them."""
 
+from typing import Any
+
 import pytest
+from pydantic import ValidationError
 
 from sennit.workflows.plan.language.limits import Limits
 from sennit.workflows.plan.language.limits_text import parse_limits
@@ -21,8 +24,8 @@ def test_limits_are_read_by_name() -> None:
         ("1000", "'1000' is not a limit"),
         ("tokens=", "the limit `tokens` has no value"),
         ("tokens=1,tokens=2", "the limit `tokens` is given twice"),
-        ("tokens=007", "the limit `tokens` must not begin with a zero, as 007 does"),
-        ("cost_usd=00.5", "the limit `cost_usd` must not begin with a zero, as 00.5 does"),
+        ("tokens=007", '`tokens`: must be a whole number, not "007"'),
+        ("cost_usd=00.5", '`cost_usd`: must be a number, not "00.5"'),
         ("tokens=many", '`tokens`: must be a whole number, not "many"'),
         ("token=5", "`token`"),
         ("calls=-1", "`calls`"),
@@ -33,3 +36,9 @@ def test_what_is_wrong_is_said_with_an_example(text: str, problem: str) -> None:
         parse_limits(text, EXAMPLE)
     assert problem in str(refused.value)
     assert "quotes" not in str(refused.value), "nobody has written quotes"
+
+
+@pytest.mark.parametrize("value", [True, "0.5"])
+def test_money_is_a_number(value: Any) -> None:
+    with pytest.raises(ValidationError, match="cost_usd"):
+        Limits.model_validate({"cost_usd": value})
