@@ -212,9 +212,8 @@ class Anthropic:
             arguments = ""
             if block.get("input"):  # complete here only when nothing is streamed
                 arguments = json.dumps(block["input"], ensure_ascii=False)
-            reply.add_call(
-                index, name=block["name"], call_id=block.get("id") or "", arguments=arguments
-            )
+            call_id = str(block.get("id") or "")
+            reply.add_call(index, name=block["name"], call_id=call_id, arguments=arguments)
         elif kind in ("thinking", "redacted_thinking"):
             reply.thinking[index] = GatheredFields(block)
 

@@ -195,7 +195,7 @@ class OpenAI:
         for call in message.get("tool_calls") or ():
             function = call.get("function") or call
             arguments = _written(function["arguments"])
-            if not reply.has_call(call.get("id") or "", function.get("name") or "", arguments):
+            if not reply.has_call(_id_in(call), function.get("name") or "", arguments):
                 self._call(reply, {**call, "index": ("repeated", call.get("index"))})
 
     def _fields(self, reply: ReplyBuilder, message: dict[str, Any]) -> None:
@@ -212,14 +212,15 @@ class OpenAI:
         """
         function = piece.get("function") or piece
         name = function.get("name") or ""
-        call_id = piece.get("id") or ""
+        call_id = _id_in(piece)
         arguments = _written(function.get("arguments") or "")
         index = piece.get("index")
 
         # The call that a piece of this index has gone to so far.
         place = reply.places.get(index)
-        if place is None:
-            place = _place_of(reply, call_id, name)
+        if call_id and (place is None or reply.calls[place].id != call_id):
+            # An id says more than an index, which some servers leave out or give to all calls.
+            place = _place_of(reply, call_id, name, place)
         if place is None and reply.calls and not (call_id or name):
             latest = max(reply.calls)
             if not reply.calls[latest].arguments:
@@ -377,14 +378,19 @@ def _text_in(message: dict[str, Any]) -> str:
     return content or ""
 
 
-def _place_of(reply: ReplyBuilder, call_id: str, name: str) -> int | None:
-    """Return where a call with this id and name has come already: some servers send it once
-    more at another index.
+def _id_in(piece: dict[str, Any]) -> str:
+    """Return the id of a call, which some servers give as a number."""
+    return str(piece.get("id") or "")
+
+
+def _place_of(reply: ReplyBuilder, call_id: str, name: str, place: int | None) -> int | None:
+    """Return where a call with this id and name has come already, else the `place` of its index:
+    some servers send it once more at another index.
     """
-    for place, call in reply.calls.items():
-        if call_id and call.id == call_id and name in ("", call.name):
-            return place
-    return None
+    for known, call in reply.calls.items():
+        if call.id == call_id and name in ("", call.name):
+            return known
+    return place
 
 
 def _is_rest_of_name(request: ModelRequest, call: Call, name: str) -> bool:

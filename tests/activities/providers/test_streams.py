@@ -181,6 +181,7 @@ async def test_blocks_are_read_however_they_are_sent(opened: Open, form: str) ->
         pytest.param({"id": "x", "input": {"query": "a"}}, (ARGS_A,), id="they begin the block"),
         pytest.param({"id": "x", "input": {}}, ("{}", ARGS_A), id="an empty object first"),
         pytest.param({"input": {}}, (ARGS_A,), id="no id"),
+        pytest.param({"id": 7, "input": {}}, (ARGS_A,), id="a number as its id"),
     ],
 )
 async def test_a_block_with_a_call_is_one_call(opened: Open, begins: dict[str, Any], pieces: tuple[str, ...]) -> None:
@@ -216,6 +217,16 @@ CALLS = {
     "an id of its own for each piece": (
         (called(0, "search", "", id="1"), called(0, "", '{"query": ', id="2"), called(0, "", '"a"}', id="3"),
          CALLED, DONE), [A]),
+    "ids that are numbers": (
+        (called(0, "search", ARGS_A, id=7), called(1, "search", ARGS_B, id=8), CALLED, DONE), [A, B]),
+    "pieces by turns, known by their ids alone": (
+        (*(chunk({"tool_calls": [{"id": name, "function": {"name": "search", "arguments": ""}}]}) for name in "ab"),
+         *(chunk({"tool_calls": [{"id": name, "function": {"arguments": piece}}]})
+           for piece, name in (('{"query": ', "a"), ('{"query": ', "b"), ('"a"}', "a"), ('"b"}', "b"))),
+         CALLED, DONE), [A, B]),
+    "pieces by turns at one index": (
+        (called(0, "search", "", id="a"), called(0, "search", "", id="b"), called(0, "", ARGS_A, id="a"),
+         called(0, "", ARGS_B, id="b"), CALLED, DONE), [A, B]),
     "a name in two pieces": ((called(0, "sea"), called(0, "rch", ARGS_A), CALLED, DONE), [A]),
     "a name behind the arguments": (
         (called(0, "", '{"query": ', id="1"), called(0, "search", '"a"}'), CALLED, DONE), [A]),
