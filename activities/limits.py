@@ -265,6 +265,7 @@ MAX_SCHEMA_PARTS: Final = 2_000
 parts of a JSON schema.
 """
 MAX_SCRATCH_BYTES: Final = 64 * 1024 * 1024  # of what one dry run keeps in memory
+MAX_SENT_NAME: Final = 64  # characters that OpenAI's server and Bedrock take of the name of a call
 MAX_SERVER_MESSAGE_BYTES: Final = 16 * 1024 * 1024  # of one message of an MCP server
 MAX_SERVER_PAUSE_SECONDS: Final = 60.0  # between two attempts at an MCP server that does not start
 MAX_SHAPE_FIELDS: Final = 50  # of one object, in the shape of a schema that a planner reads

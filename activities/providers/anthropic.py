@@ -313,13 +313,7 @@ def _blocks(message: Message) -> list[dict[str, Any]]:
 
 
 def _call_block(call: ToolRequest) -> dict[str, Any]:
-    """Return a call of a tool; the API takes objects alone, and a model may have
-    written something else.
-    """
-    arguments = call.arguments
-    if not isinstance(arguments, dict):
-        arguments = {"arguments": arguments}
-    return {"type": "tool_use", "id": call.id, "name": call.name, "input": arguments}
+    return {"type": "tool_use", "id": call.id, "name": call.name, "input": call.arguments}
 
 
 def _tool(entry: dict[str, Any]) -> dict[str, Any]:

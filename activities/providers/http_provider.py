@@ -36,6 +36,7 @@ from sennit.activities.limits import (
 )
 from sennit.activities.providers.booking import booked
 from sennit.activities.providers.capabilities import Capabilities, Lesson
+from sennit.activities.providers.earlier_turns import sendable
 from sennit.activities.providers.errors import (
     BadReply,
     CallRefused,
@@ -166,7 +167,7 @@ class HttpProvider:
         """Answer one call within `request.seconds`. Raises ProviderError."""
         self._check_key()
         ends = asyncio.get_running_loop().time() + request.seconds
-        request, notes = of_same_model(request)
+        request, notes = of_same_model(sendable(request))
         call = Negotiation(request, self.known, self._wire, self._body)
         was_cut = False
         while True:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from sennit.activities.limits import MAX_REPLY_TOKENS
 from sennit.activities.providers.booking import booked
 from sennit.activities.providers.capabilities import Capabilities, Lesson
+from sennit.activities.providers.earlier_turns import sendable
 from sennit.activities.providers.errors import (
     CallRefused,
     ExtraMissing,
@@ -98,7 +99,7 @@ class PydanticAI:
         except TimeoutError:  # nothing was sent, so nothing is charged
             why = "its SDK and credentials were not ready in time"
             raise ModelTimeout(f"{request.model}: {why}", retryable=True) from None
-        request, notes = of_same_model(request)
+        request, notes = of_same_model(sendable(request))
         has_schema = model.takes_schemas and SCHEMA not in self.known.without(request)
         try:
             reply = await self._ask(model, request, ends, has_schema=has_schema)

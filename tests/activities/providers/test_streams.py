@@ -1,6 +1,7 @@
 """Streams as servers send them: each is read for what it means, or the model is asked again."""
 
 import json
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from typing import Any, NamedTuple
@@ -24,7 +25,7 @@ from doubles.raw_server import (
 
 from sennit.activities.providers.errors import OutputCut
 from sennit.activities.providers.http_provider import HttpProvider, Limits
-from sennit.activities.providers.model import Message, ModelReply, ModelRequest, ProviderError
+from sennit.activities.providers.model import Message, ModelReply, ModelRequest, ProviderError, ToolRequest
 
 NILE = "The Nile is 6,650 km long."
 HALF, REST = "The Nile is ", "6,650 km long."
@@ -431,6 +432,63 @@ async def test_thoughts_of_another_model_are_dropped_with_a_note(opened: Open) -
     reply = await turn_after(sent, first, model="openai:other")
     assert reply.warnings == ("openai:other goes on with turns of openai:test-model, without the thoughts of these",)
     assert "extra_content" not in json.dumps(sent.server.asked[0])
+
+
+def strict(body: dict[str, Any], _count: int) -> Script:
+    """A server that reads earlier turns as OpenAI, vLLM and Anthropic do, and otherwise answers."""
+    for turn in body["messages"]:
+        if turn["role"] != "assistant":
+            continue
+        blocks = turn["content"] if isinstance(turn["content"], list) else []
+        texts = [part["text"] for part in blocks if part["type"] == "text"]
+        if any(not text.strip() for text in texts) or str(turn["content"]).isspace():
+            return refusal("messages: text content blocks must contain non-whitespace text")
+        calls = [(part["id"], part["name"], part["input"]) for part in blocks if part["type"] == "tool_use"]
+        for call in turn.get("tool_calls", ()):
+            try:
+                arguments = json.loads(call["function"]["arguments"])
+            except ValueError:
+                return refusal("Expecting ',' delimiter: line 1 column 54 (char 53)")
+            calls.append((call["id"], call["function"]["name"], arguments))
+        for call_id, name, arguments in calls:
+            if not isinstance(arguments, dict):
+                return refusal("'str object' has no attribute 'items'")
+            if not re.fullmatch("[a-zA-Z0-9_-]{1,64}", name):
+                return refusal("tool_calls[0].function.name: string does not match pattern '^[a-zA-Z0-9_-]+$'")
+            if not re.fullmatch("[a-zA-Z0-9]{9}", call_id):
+                return refusal(f"Tool call id was {call_id} but must be a-z, A-Z, 0-9, with a length of 9.")
+    if any(turn.get("role") == "assistant" for turn in body["messages"]):
+        answers = [turn for turn in body["messages"] if turn["role"] == "tool"]
+        made = [call["id"] for turn in body["messages"] for call in turn.get("tool_calls", ())]
+        assert [turn["tool_call_id"] for turn in answers] == made
+    if "max_tokens" not in body:
+        return Script((said(NILE), STOP, DONE))
+    return Script((START, block("content_block_start", index=0, content_block={"type": "text", "text": NILE}), END))
+
+
+STRICTLY_READ = {
+    "arguments that are cut": Message("assistant", "", (ToolRequest("abcdefghi", "search", '{"query": "a'),)),
+    "arguments in a list": Message("assistant", "", (ToolRequest("abcdefghi", "search", ["a"]),)),
+    "a name that no server allows": Message("assistant", "", (ToolRequest("abcdefghi", "browser.open", {}),)),
+    "no name": Message("assistant", "", (ToolRequest("abcdefghi", "", {}),)),
+    "blanks before a call": Message("assistant", "\n\n", (ToolRequest("abcdefghi", "search", {"query": "a"}),)),
+    "ids of another model": Message(
+        "assistant", "", tuple(ToolRequest(f"functions.search:{n}", "search", {}) for n in range(2)), origin="openai:o"
+    ),
+}
+
+
+@pytest.mark.parametrize("wire", ["openai", "anthropic"])
+@pytest.mark.parametrize("form", STRICTLY_READ)
+async def test_a_server_takes_an_earlier_turn_whatever_the_model_has_written(
+    opened: Open, form: str, wire: str
+) -> None:
+    """vllm-project/vllm#43995, anomalyco/opencode#48750, LibreChat-AI/agents#124, langchain-ai/langchain#37756."""
+    found = await opened(strict, wire)
+    turn = STRICTLY_READ[form]
+    results = [Message("tool", "found", call_id=call.id) for call in turn.calls]
+    assert (await found.ask(tools=TOOLS, messages=(turn, *results))).text == NILE
+    assert len(found.server.asked) == 1
 
 
 BLANKS = " \n" * 100
