@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Final
 
 from sennit.activities.limits import MAX_SENT_NAME
-from sennit.activities.providers.model import Message, ModelRequest, ToolRequest
+from sennit.activities.providers.model import Message, ModelRequest, ToolRequest, call_id_of
 
 _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_-]")
 
@@ -59,8 +59,8 @@ def _new_ids(messages: Sequence[Message], model: str) -> dict[str, str]:
     new: dict[str, str] = {}
     number = 0
     for name in foreign:
-        number += 1
-        while f"call{number:05}" in own:
+        while call_id_of(number) in own:
             number += 1
-        new[name] = f"call{number:05}"
+        new[name] = call_id_of(number)
+        number += 1
     return new

@@ -238,6 +238,13 @@ class ModelRequest:
         return self.seconds < CALL_SECONDS - CALL_MARGIN_SECONDS
 
 
+def call_id_of(number: int) -> str:
+    """Return the id of a call to which no server has given one that can be kept. Mistral takes no
+    others than nine letters and digits.
+    """
+    return f"call{number:05}"
+
+
 def tokens_of(*texts: str) -> int:
     """Return about how many tokens texts have."""
     return tokens_in(sum(map(text_bytes, texts)))

@@ -23,6 +23,7 @@ from sennit.activities.providers.model import (
     ModelRequest,
     Stop,
     ToolRequest,
+    call_id_of,
     parameters_of,
     tokens_of,
 )
@@ -556,7 +557,7 @@ class ReplyBuilder:
         requests: list[ToolRequest] = []
         for place in sorted(self.calls):
             call = self.calls[place]
-            meant, alone = _tool_requests(place, call)
+            meant, alone = _tool_requests(self._calls_before + len(requests), call)
             if alone:
                 self.notes[_ALONE] = None
             is_plain = not alone and len(meant) == 1 and not is_repeated(str(call.arguments))
@@ -631,10 +632,15 @@ class ReplyBuilder:
             raise BadReply(
                 f"the reply of {self.request.model} is no answer: {error}", retryable=True
             ) from None
-        requests = [
-            ToolRequest(f"call_{call.number - 1}", call.name, call.arguments) for call in calls
-        ]
+        requests: list[ToolRequest] = []
+        for number, call in enumerate(calls, self._calls_before):
+            requests.append(ToolRequest(call_id_of(number), call.name, call.arguments))
         return words, tuple(requests)
+
+    @property
+    def _calls_before(self) -> int:
+        """How many calls the turns before this reply have: no id is given to two of a loop."""
+        return sum(len(message.calls) for message in self.request.messages)
 
     def usage(self) -> Usage:
         """Return what the server counted, and what it says that the call costs. What it did not
@@ -716,7 +722,7 @@ def is_repeated(arguments: str) -> bool:
     return len(_objects_in(arguments)) > 1
 
 
-def _tool_requests(index: int, call: Call) -> tuple[list[ToolRequest], int]:
+def _tool_requests(number: int, call: Call) -> tuple[list[ToolRequest], int]:
     """Return the calls that one call of the server means, and how many halves of a
     character stood alone in it.
 
@@ -726,17 +732,19 @@ def _tool_requests(index: int, call: Call) -> tuple[list[ToolRequest], int]:
     """
     text, alone = surrogates.joined_in_json(str(call.arguments))
     call.name, alone_in_name = surrogates.joined(call.name)
-    first_id, alone_in_id = surrogates.joined(call.id or f"call_{index}")
+    first_id, alone_in_id = surrogates.joined(call.id or call_id_of(number))
     alone += alone_in_name + alone_in_id
     objects = _objects_in(text)
     if not objects:
         return [ToolRequest(first_id, call.name, _arguments_in(text), call.fields.value())], alone
     different = {json.dumps(arguments, sort_keys=True): arguments for arguments in objects}
     requests: list[ToolRequest] = []
-    for number, arguments in enumerate(different.values(), 1):
+    for place, arguments in enumerate(different.values()):
         call_id = first_id
-        if number > 1:
-            call_id = f"{first_id}_{number}"
+        if place > 0 and call.id:
+            call_id = f"{first_id}_{place + 1}"
+        elif place > 0:
+            call_id = call_id_of(number + place)
         requests.append(ToolRequest(call_id, call.name, arguments, call.fields.value()))
     return requests, alone
 

@@ -263,6 +263,30 @@ async def test_calls_are_read_however_they_are_sent(opened: Open, form: str) -> 
     assert reply.warnings == ()
 
 
+WITHOUT_IDS = {
+    "two calls": (called(0, "search", ARGS_A), called(1, "search", ARGS_B), CALLED, DONE),
+    "two objects in one call": (called(0, "search", ARGS_A + ARGS_B), CALLED, DONE),
+    "calls in a text": (
+        said(f'<tool_call>\n{{"name": "search", "arguments": {ARGS_A}}}\n</tool_call>\n'),
+        said(f'<tool_call>\n{{"name": "search", "arguments": {ARGS_B}}}\n</tool_call>\n'),
+        STOP,
+        DONE,
+    ),
+}
+
+
+@pytest.mark.parametrize("form", WITHOUT_IDS)
+async def test_calls_without_ids_get_some_that_every_server_takes(opened: Open, form: str) -> None:
+    """Mistral takes nine letters and digits alone (ggml-org/llama.cpp#26359), Anthropic none twice."""
+    found = await opened(Script(WITHOUT_IDS[form]))
+    first = await found.ask(tools=TOOLS)
+    assert [call.id for call in first.calls] == ["call00000", "call00001"]
+    turn = Message("assistant", "", first.calls, origin=found.model)
+    results = [Message("tool", "found", call_id=call.id) for call in first.calls]
+    second = await found.ask(tools=TOOLS, messages=(turn, *results))
+    assert [call.id for call in second.calls] == ["call00002", "call00003"]
+
+
 AGAIN = {
     "half a text, and the last event": ((said(HALF), DONE), "without a reason"),
     "an odd end, and then a stop": ((said(HALF), chunk(reason="error"), STOP, DONE), "was broken off: 'error'"),
