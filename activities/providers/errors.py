@@ -556,7 +556,27 @@ def refusal_in(body: str) -> _Refusal:
         parameters.insert(0, error["param"])
     if not isinstance(message, str):
         message = json.dumps(_without_input(message))
-    return _Refusal(" ".join(codes), message, tuple(parameters))
+    behind = _refusal_behind(error)
+    if behind.message:
+        message = f"{message}: {behind.message}"
+    if behind.code:
+        codes.append(behind.code)
+    return _Refusal(" ".join(codes), message, (*parameters, *behind.parameters))
+
+
+def _refusal_behind(error: dict[str, Any]) -> _Refusal:
+    """Return what the server behind a gateway has said: OpenRouter's own words are no more than
+    "Provider returned error".
+    """
+    metadata = error.get("metadata")
+    raw: Any = None
+    if isinstance(metadata, dict):
+        raw = metadata.get("raw")
+    if not raw:
+        return _Refusal()
+    if not isinstance(raw, str):
+        raw = json.dumps(raw)
+    return refusal_in(raw)
 
 
 def _located(problems: Any) -> list[str]:

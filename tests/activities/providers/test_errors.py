@@ -125,6 +125,31 @@ def test_an_error_inside_a_stream_has_the_same_types(data: dict[str, object], ki
     assert type(error_within(SERVER, "openai:m", data)).__name__ == kind
 
 
+BEHIND = [
+    (429, "z-ai/glm-5 is temporarily rate-limited upstream. Please retry shortly", "RateLimited"),
+    (400, {"error": {"message": "Your credit balance is too low", "type": "invalid_request_error"}}, "QuotaUsedUp"),
+    (400, {"error": {"message": "at most 1 image per prompt", "param": "messages"}}, "CallRefused"),
+    (400, {"type": "error", "error": {"message": "prompt is too long: 9 tokens > 4 maximum"}}, "ContextTooLong"),
+]
+
+
+@pytest.mark.parametrize("as_text", [True, False])
+@pytest.mark.parametrize(("status", "raw", "kind"), BEHIND)
+def test_a_gateway_passes_on_what_the_server_behind_it_has_said(
+    status: int, raw: object, kind: str, as_text: bool
+) -> None:
+    """OpenRouter: open-webui/computer#293, diegosouzapw/OmniRoute#3044."""
+    passed_on = json.dumps(raw) if as_text and not isinstance(raw, str) else raw
+    said = {"message": "Provider returned error", "code": status, "metadata": {"raw": passed_on, "provider_name": "P"}}
+    for error in (
+        error_of(SERVER, "openai:m", status, {}, json.dumps({"error": said})),
+        error_within(SERVER, "openai:m", {"error": said}),
+    ):
+        assert type(error).__name__ == kind
+        words = raw["error"]["message"] if isinstance(raw, dict) else str(raw)
+        assert f"Provider returned error: {words}" in str(error)
+
+
 def test_a_key_is_never_quoted() -> None:
     server = Server("openai", "http://models.test/v1", KEY)
     message = f"Incorrect key {KEY}, sk-proj-ab12****9xyz or Bearer {KEY} at http://ada:hush-hush@models.test"
