@@ -245,11 +245,14 @@ class Anthropic:
             reply.end(reason, _STOPS)
 
     def _usage(self, reply: ReplyBuilder, usage: dict[str, Any]) -> None:
-        """Cached input is input: its price is another, but it fills the context as well."""
-        if isinstance(usage.get("input_tokens"), int):
-            kept = count(usage.get("cache_creation_input_tokens"), 0) or 0
-            read = count(usage.get("cache_read_input_tokens"), 0) or 0
-            reply.input_tokens = usage["input_tokens"] + kept + read
+        """Cached input is input: its price is another, but it fills the context as well. The last
+        event counts all of it once more; what it leaves out is as the first one has it.
+        """
+        new = count(usage.get("input_tokens"), None)
+        if new is not None:
+            kept = count(usage.get("cache_creation_input_tokens"), reply.kept_tokens) or 0
+            read = count(usage.get("cache_read_input_tokens"), reply.cached_tokens) or 0
+            reply.input_tokens = new + kept + read
             reply.kept_tokens = kept
             reply.cached_tokens = read
         reply.output_tokens = count(usage.get("output_tokens"), reply.output_tokens)

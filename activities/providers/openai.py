@@ -38,7 +38,10 @@ _STOPS: dict[str, Stop] = {
 `repetition`, `insufficient_system_resource` and whatever comes later are no end of a reply.
 """
 _SOUNDS = {"audio/wav": "wav", "audio/mpeg": "mp3"}
-_FILTERS = ("content_filter", "safety")
+_FILTERS = ("content_filter", "safety", "prohibited_content", "blocklist", "spii")
+"""Of OpenAI, and of Gemini, whose endpoint in this format passes on its own words. Its `RECITATION`
+may be another one the next time, so that it is no refusal.
+"""
 _SETTINGS = {
     "temperature": "temperature",
     "top_p": "top_p",
@@ -273,11 +276,13 @@ class OpenAI:
 
 
 def _cached(usage: dict[str, Any], before: int) -> int:
-    """Return how much of the prompt came out of the cache: as OpenAI says it, or DeepSeek."""
-    cached = None
+    """Return how much of the prompt came out of the cache: as OpenAI says it, Moonshot or
+    DeepSeek.
+    """
+    cached = count(usage.get("cached_tokens"), None)
     details = usage.get("prompt_tokens_details")
     if isinstance(details, dict):
-        cached = count(details.get("cached_tokens"), None)
+        cached = count(details.get("cached_tokens"), cached)
     if cached is None:
         cached = count(usage.get("prompt_cache_hit_tokens"), before)
     return cached or 0

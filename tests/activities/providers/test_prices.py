@@ -128,6 +128,34 @@ async def test_cached_tokens_are_counted_at_their_price(
     assert (usage.input_tokens, usage.cached_tokens, usage.output_tokens, usage.cost) == (1000, 800, 10, cost)
 
 
+@pytest.mark.parametrize("bench", ["openai"], indirect=True)
+async def test_cached_tokens_are_counted_where_moonshot_has_them(bench: Bench) -> None:
+    """earendil-works/pi#8119"""
+    usage = {"prompt_tokens": 1000, "completion_tokens": 10, "total_tokens": 1010, "cached_tokens": 800}
+    choice = {"delta": {"content": "yes"}, "finish_reason": "stop", "usage": usage}
+    bench.server.on("", Reply(body=f"data: {json.dumps({'choices': [choice]})}\n\ndata: [DONE]\n\n"))
+    used = (await bench.ask()).usage
+    assert (used.input_tokens, used.cached_tokens, used.output_tokens) == (1000, 800, 10)
+
+
+@pytest.mark.parametrize("bench", ["anthropic"], indirect=True)
+async def test_cached_tokens_of_the_first_event_count_if_the_last_leaves_them_out(bench: Bench) -> None:
+    first = {"input_tokens": 100, "output_tokens": 1, "cache_read_input_tokens": 800, "cache_creation_input_tokens": 50}
+    events = (
+        {"type": "message_start", "message": {"usage": first}},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": "yes"}},
+        {
+            "type": "message_delta",
+            "delta": {"stop_reason": "end_turn"},
+            "usage": {"input_tokens": 100, "output_tokens": 10, "cache_creation_input_tokens": None},
+        },
+        {"type": "message_stop"},
+    )
+    bench.server.on("", Reply(body="".join(f"data: {json.dumps(event)}\n\n" for event in events)))
+    used = (await bench.ask()).usage
+    assert (used.input_tokens, used.cached_tokens, used.output_tokens) == (950, 800, 10)
+
+
 @pytest.mark.parametrize("bench", ["anthropic"], indirect=True)
 async def test_anthropic_is_asked_to_keep_what_the_next_call_begins_with(bench: Bench) -> None:
     tool = {"name": "search", "description": "", "parameters": {"type": "object"}}

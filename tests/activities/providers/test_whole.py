@@ -84,7 +84,7 @@ async def test_a_reply_cut_at_the_limit_of_its_call_is_not_asked_for_again(bench
 
 @openai
 async def test_a_filter_is_a_refusal(bench: Bench) -> None:
-    for reason in ("content_filter", "SAFETY"):
+    for reason in ("content_filter", "SAFETY", "PROHIBITED_CONTENT", "BLOCKLIST", "SPII"):
         bench.server.rules.clear()
         bench.server.on("", stream(bench, reason))
         with pytest.raises(ModelRefused, match="content filter"):
