@@ -186,7 +186,11 @@ class OpenAI:
         self._fields(reply, message)
         if message.get("refusal"):
             reply.refusal = f"{reply.refusal or ''}{message['refusal']}"
-        for piece in message.get("tool_calls") or ():
+        pieces = message.get("tool_calls") or ()
+        for number, piece in enumerate(pieces):
+            # Several without an index are known by their places in the list.
+            if len(pieces) > 1 and piece.get("index") is None:
+                piece = {**piece, "index": ("place", number)}
             self._call(reply, piece)
         function = message.get("function_call")  # as servers had it before there were tools
         if function:
@@ -241,6 +245,7 @@ class OpenAI:
             elif arguments and begun.arguments.is_empty:  # a gateway has begun with an empty object
                 begun.arguments = CallArguments()
         reply.places[index] = place
+        reply.places[None] = place  # a piece without an index goes on with the call before it
         reply.add_call(place, name=name, call_id=call_id, arguments=arguments)
         for key, value in piece.items():
             if key not in _CALL_FIELDS and value and piece is not function:

@@ -218,6 +218,15 @@ CALLS = {
     "an id of its own for each piece": (
         (called(0, "search", "", id="1"), called(0, "", '{"query": ', id="2"), called(0, "", '"a"}', id="3"),
          CALLED, DONE), [A]),
+    "an index with the first piece alone": (
+        (called(0, "search", '{"query": ', id="1"), chunk({"tool_calls": [{"function": {"arguments": '"a"}'}}]}),
+         called(1, "search", '{"query": ', id="2"), chunk({"tool_calls": [{"function": {"arguments": '"b"}'}}]}),
+         CALLED, DONE), [A, B]),
+    "pieces by turns, known by their places alone": (
+        (chunk({"tool_calls": [{"function": {"name": "search"}}, {"function": {"name": "look"}}]}),
+         chunk({"tool_calls": [{"function": {"arguments": '{"query": '}}, {"function": {"arguments": '{"at": '}}]}),
+         chunk({"tool_calls": [{"function": {"arguments": '"a"}'}}, {"function": {"arguments": "1}"}}]}), CALLED, DONE),
+        [A, ("look", {"at": 1})]),
     "ids that are numbers": (
         (called(0, "search", ARGS_A, id=7), called(1, "search", ARGS_B, id=8), CALLED, DONE), [A, B]),
     "pieces by turns, known by their ids alone": (
