@@ -36,14 +36,15 @@ CONNECT_SECONDS: Final = 10.0
 _OVERHEAD: Final = 64 * 1024
 _MAGIC: Final = b"\x1f"
 
-Cause = Literal["unreachable", "certificate", "timeout", "cut", "encoding", "size"]
+Cause = Literal["unreachable", "certificate", "proxy", "timeout", "cut", "encoding", "size"]
 
 
 class HttpError(Exception):
     """A request that brought no usable answer. `sent` says whether the server may have received it.
 
-    Causes: no connection, or none with a trusted certificate; no bytes in time; a connection that
-    ended before the answer did; an encoding that cannot be read; more bytes than are allowed.
+    Causes: no connection, none with a trusted certificate, or none by the proxy that the
+    environment names; no bytes in time; a connection that ended before the answer did; an encoding
+    that cannot be read; more bytes than are allowed.
     """
 
     def __init__(self, cause: Cause, message: str, *, sent: bool = True) -> None:
@@ -199,7 +200,11 @@ class HttpClient:
 
         The connection is closed at the end of the block unless the answer was read to its end.
         """
-        pool = self._pools.take()
+        try:
+            pool = self._pools.take()
+        except (ImportError, ValueError, httpx.InvalidURL) as error:  # a new client reads proxies
+            why = f"the environment names a proxy that cannot be used: {error}"
+            raise HttpError("proxy", why, sent=False) from None
         try:
             response = await self._head(pool.client, request, deadline)
             try:

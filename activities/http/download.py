@@ -88,7 +88,8 @@ async def _sent(request: Request, destination: Destination) -> AsyncIterator[Ans
 def _tool_error(host: str, error: HttpError) -> ToolError:
     if error.cause == "encoding":
         return ContentRefused(str(error))
-    return FetchFailed(f"{host}: {error}", retryable=error.cause != "certificate", sent=error.sent)
+    may_pass = error.cause not in ("certificate", "proxy")
+    return FetchFailed(f"{host}: {error}", retryable=may_pass, sent=error.sent)
 
 
 async def _finish(

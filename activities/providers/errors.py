@@ -276,6 +276,9 @@ def error_without_answer(server: Server, error: HttpError) -> ProviderError:
         case "unreachable" | "certificate":
             message = f"{where} cannot be reached: {why}; check {server.url_variable}"
             return ServerUnreachable(message, retryable=error.cause == "unreachable")
+        case "proxy":
+            todo = "check HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY"
+            return ServerUnreachable(f"{where} cannot be reached: {why}; {todo}")
         case "timeout":
             return ModelTimeout(f"{where}: {why}", retryable=True)
         case "cut":

@@ -18,6 +18,7 @@ from sennit.activities.providers.errors import (
     ReplyCut,
     SchemaMismatch,
     ServerFailed,
+    ServerUnreachable,
 )
 from sennit.activities.providers.model import Message, ModelRequest, ReplyForm, ToolRequest
 from sennit.testing.model_rules import Call, Reply
@@ -422,3 +423,18 @@ async def test_a_told_cost_overrides_the_price(
         assert (await bench.ask()).usage == Usage(100, 10, cost, calls=1)
     finally:
         prices.use({})
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [("ALL_PROXY", "socks5://127.0.0.1:9"), ("HTTP_PROXY", "ftp://127.0.0.1:9"), ("NO_PROXY", "[::1]:x,::1")],
+)
+async def test_a_proxy_that_cannot_be_used_is_named(
+    make_remote: MakeRemote, monkeypatch: pytest.MonkeyPatch, variable: str, value: str
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    monkeypatch.setenv(variable, value)
+    remote = make_remote("openai", "http://models.test/v1")
+    with pytest.raises(ServerUnreachable, match=r"proxy that cannot be used: .*; check HTTP_PROXY") as caught:
+        await remote.complete(ModelRequest("worker", "openai:m", "g", "p", "p"))
+    assert not caught.value.retryable
