@@ -414,7 +414,7 @@ class HttpProvider:
         headers: dict[str, str] = {}
         if body is not None:
             headers["content-type"] = "application/json"
-        request = Request(method, f"{self._server.url}{path}", headers, body)
+        request = Request(method, self._server.address_of(path), headers, body)
         try:
             async with self._client.send(request, limit=limit, deadline=deadline) as answer:
                 yield answer

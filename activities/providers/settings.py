@@ -74,6 +74,13 @@ class Server:
     def url_variable(self) -> str:
         return f"{self.provider.upper()}_BASE_URL"
 
+    def address_of(self, path: str) -> str:
+        """Return where a path of the API is. What the URL asks for behind a question mark, such as
+        a version, stays at the end.
+        """
+        base, mark, query = self.url.partition("?")
+        return f"{base.rstrip('/')}{path}{mark}{query}"
+
     @property
     def official(self) -> bool:
         return self.url == OFFICIAL.get(self.provider)
@@ -301,7 +308,8 @@ def _server(provider: str, env: Mapping[str, str]) -> Server:
     variable = f"{provider.upper()}_BASE_URL"
     url = env.get(variable, "").strip().rstrip("/") or OFFICIAL[provider]
     if provider == "anthropic":
-        url = url.removesuffix("/v1")
+        base, mark, query = url.partition("?")
+        url = f"{base.rstrip('/').removesuffix('/v1')}{mark}{query}"
     context = 0
     if url != OFFICIAL[provider]:
         context = _context(env)

@@ -27,10 +27,13 @@ Answer = Callable[[dict[str, Any], int], Script]
 
 @dataclass
 class RawServer:
-    """Answers each request by `answer`, given its body and how many there were. `asked` are the bodies."""
+    """Answers each request by `answer`, given its body and how many there were. `asked` are the bodies, `targets` what
+    the requests ask for.
+    """
 
     answer: Answer
     asked: list[dict[str, Any]] = field(default_factory=list)
+    targets: list[str] = field(default_factory=list)
     url: str = ""
     open: set[asyncio.Task[Any]] = field(default_factory=set)
     writers: list[asyncio.StreamWriter] = field(default_factory=list)
@@ -49,6 +52,7 @@ class RawServer:
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(ConnectionError, asyncio.IncompleteReadError):
             head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
+            self.targets.append(head.split(" ")[1])
             length = int(head.partition("content-length:")[2].partition("\r\n")[0] or 0)
             self.asked.append(json.loads(await reader.readexactly(length)) if length else {})
             script = self.answer(self.asked[-1], len(self.asked))

@@ -26,6 +26,7 @@ from doubles.raw_server import (
 from sennit.activities.providers.errors import OutputCut
 from sennit.activities.providers.http_provider import HttpProvider, Limits
 from sennit.activities.providers.model import Message, ModelReply, ModelRequest, ProviderError, ToolRequest
+from sennit.activities.providers.settings import ModelSettings
 
 NILE = "The Nile is 6,650 km long."
 HALF, REST = "The Nile is ", "6,650 km long."
@@ -403,6 +404,18 @@ async def test_a_prompt_that_the_server_has_cut_is_noted(opened: Open) -> None:
     [[note]] = notes  # a run keeps equal warnings once
     assert "counted only 4,096 tokens of a longer prompt" in note
     assert (await found.ask(system="word " * 3000)).warnings == ()
+
+
+@pytest.mark.parametrize(("wire", "path"), [("openai", "/v1/chat/completions"), ("anthropic", "/v1/messages")])
+async def test_what_an_address_asks_for_stays_behind_the_path(make_remote: MakeRemote, wire: str, path: str) -> None:
+    async with raw_server(Script((b"{}",), 404, "application/json")) as server:
+        variable = f"{wire.upper()}_BASE_URL"
+        address = f"{server.url}/v1/?api-version=2024-06-01"
+        found = ModelSettings.read({variable: address, "SENNIT_MODEL": f"{wire}:m"}).servers[wire]
+        remote = make_remote(wire, found.url, "")
+        with pytest.raises(ProviderError):
+            await remote.complete(ModelRequest("worker", f"{wire}:m", "g", "p", "p"))
+    assert server.targets == [f"{path}?api-version=2024-06-01"]
 
 
 # --- what a server wants back
