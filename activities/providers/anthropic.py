@@ -37,6 +37,10 @@ _STOPS: dict[str, Stop] = {
     "pause_turn": "pause",
 }
 _KEPT = {"type": "ephemeral"}
+_PLACE = "_place"
+"""The field of a kept thought that says behind how much of the turn it stands, if it is
+not the beginning. It is not sent.
+"""
 _LONGEST = (
     (r"claude-3-(opus|sonnet|haiku)", 4_096),
     (r"claude-3-5", 8_192),
@@ -215,6 +219,8 @@ class Anthropic:
             call_id = str(block.get("id") or "")
             reply.add_call(index, name=block["name"], call_id=call_id, arguments=arguments)
         elif kind in ("thinking", "redacted_thinking"):
+            if reply.begun:
+                block = {**block, _PLACE: reply.place}
             reply.thinking[index] = GatheredFields(block)
 
     def _delta(self, reply: ReplyBuilder, index: int, delta: dict[str, Any]) -> None:
@@ -308,10 +314,32 @@ def _blocks(message: Message) -> list[dict[str, Any]]:
         if shown:
             content = [{"type": "text", "text": message.text}, *shown]
         return [{"type": "tool_result", "tool_use_id": message.call_id, "content": content}]
-    blocks = [*message.thinking, *shown]
-    if message.text:
-        blocks.append({"type": "text", "text": message.text})
-    blocks += map(_call_block, message.calls)
+    return [*shown, *_turn_blocks(message)]
+
+
+def _turn_blocks(message: Message) -> list[dict[str, Any]]:
+    """Return the blocks of a turn in their order: the API refuses a thought that no longer stands
+    where the model has had it.
+    """
+    blocks: list[dict[str, Any]] = []
+    said = made = 0
+    for thought in message.thinking:
+        characters, calls = thought.get(_PLACE) or (0, 0)
+        blocks += _blocks_between(message, (said, made), (characters, calls))
+        said, made = characters, calls
+        blocks.append({name: value for name, value in thought.items() if name != _PLACE})
+    return blocks + _blocks_between(message, (said, made), (len(message.text), len(message.calls)))
+
+
+def _blocks_between(
+    message: Message, begin: tuple[int, int], end: tuple[int, int]
+) -> list[dict[str, Any]]:
+    """Return the text and the calls of a turn between two places."""
+    text = message.text[begin[0] : end[0]]
+    blocks: list[dict[str, Any]] = []
+    if text:
+        blocks.append({"type": "text", "text": text})
+    blocks += map(_call_block, message.calls[begin[1] : end[1]])
     return blocks
 
 

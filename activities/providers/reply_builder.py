@@ -198,6 +198,11 @@ class ReplyBuilder:
         return bool(self._text or self.calls)
 
     @property
+    def place(self) -> list[int]:
+        """How many characters of text have come, and how many calls."""
+        return [sum(map(len, self._text)), len(self.calls)]
+
+    @property
     def in_progress(self) -> bool:
         """Whether a piece of the reply, or of a thought before it, has come."""
         return self._bytes > 0

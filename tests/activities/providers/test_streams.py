@@ -512,6 +512,40 @@ def strict(body: dict[str, Any], _count: int) -> Script:
     return Script((START, block("content_block_start", index=0, content_block={"type": "text", "text": NILE}), END))
 
 
+ORDERS = {
+    "a thought between two calls": ("thinking", "tool_use", "thinking", "tool_use"),
+    "a thought between two texts": ("thinking", "text", "thinking", "text", "tool_use"),
+    "a thought behind the calls": ("text", "tool_use", "redacted_thinking"),
+    "a thought at the beginning": ("thinking", "text", "tool_use", "tool_use"),
+}
+
+
+@pytest.mark.parametrize("form", ORDERS)
+async def test_thoughts_go_back_where_the_model_has_had_them(opened: Open, form: str) -> None:
+    """gotgenes/pi-anthropic-auth#66: "`thinking` blocks in the latest assistant message cannot be modified"."""
+    blocks: list[dict[str, Any]] = []
+    for number, kind in enumerate(ORDERS[form]):
+        made: dict[str, dict[str, Any]] = {
+            "thinking": {"thinking": f"thought {number}", "signature": f"signed {number}"},
+            "redacted_thinking": {"data": f"sealed {number}"},
+            "text": {"text": f"text {number}"},
+            "tool_use": {"id": f"toolu_{number}", "name": "search", "input": {"query": f"q {number}"}},
+        }
+        blocks.append({"type": kind, **made[kind]})
+
+    def answer(body: dict[str, Any], _count: int) -> Script:
+        if len(body["messages"]) == 1:
+            begun = [block("content_block_start", index=n, content_block=each) for n, each in enumerate(blocks)]
+            stop = block("message_delta", delta={"stop_reason": "tool_use"}, usage={}) + block("message_stop")
+            return Script((START, *begun, stop))
+        if body["messages"][1]["content"] != blocks:
+            return refusal("`thinking` blocks in the latest assistant message cannot be modified.")
+        return Script((START, block("content_block_start", index=0, content_block={"type": "text", "text": NILE}), END))
+
+    found = await opened(answer, "anthropic")
+    assert (await turn_after(found, await found.ask(tools=TOOLS))).text == NILE
+
+
 STRICTLY_READ = {
     "arguments that are cut": Message("assistant", "", (ToolRequest("abcdefghi", "search", '{"query": "a'),)),
     "arguments in a list": Message("assistant", "", (ToolRequest("abcdefghi", "search", ["a"]),)),
