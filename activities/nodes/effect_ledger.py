@@ -25,6 +25,7 @@ from sennit.activities.toolbox import Tool, ToolError
 from sennit.activities.toolbox.errors import AlreadyWritten, ToolResultError, UnknownOutcome
 from sennit.workflows.messages.contracts import LedgerLine, NodeReply
 from sennit.workflows.plan.language.facts import FactTooLarge
+from sennit.workflows.plan.language.nodes import ToolCall
 from sennit.workflows.plan.scheduling.events import WriteStatus
 
 UNSURE: Final = "whether it took effect is not known"
@@ -47,6 +48,7 @@ class Intent(BaseModel):
     shown, and when the call is over at the latest, by the server's time: another worker compares it
     with its own. `node` is the path of the node that writes, in its `generation`, and `call` what
     it is known by. `at` is when the attempt began. The version before does not say these.
+    `planned` is the digest of the plan's own arguments, "" if no person has changed any of them.
     """
 
     owner: str
@@ -58,6 +60,13 @@ class Intent(BaseModel):
     call: str = ""
     generation: int = 1
     at: float = 0.0
+    planned: str = ""
+
+    def is_of(self, write: "Write") -> bool:
+        """Whether a node that would make this write has begun it: with its arguments, or with those
+        that a person has put in their place.
+        """
+        return write.digest in (self.digest, self.planned)
 
 
 class SubagentLedger(BaseModel):
@@ -74,7 +83,8 @@ class SubagentLedger(BaseModel):
 @dataclass(frozen=True, slots=True)
 class Write:
     """A call of a tool that writes. `key` is its idempotency key, and `seconds` are what it may
-    take. `node`, `call` and `generation` say whose it is.
+    take. `node`, `call` and `generation` say whose it is. `planned` is the digest of the plan's own
+    arguments, "" if no person has changed any of them.
     """
 
     key: str
@@ -86,12 +96,17 @@ class Write:
     node: str = ""
     call: str = ""
     generation: int = 1
+    planned: str = ""
 
     @classmethod
-    def of(cls, context: NodeContext, tool: Tool, arguments: Mapping[str, Any]) -> "Write":
-        """Return the write that a node makes with these arguments."""
+    def of(cls, context: NodeContext, tool: Tool, work: ToolCall) -> "Write":
+        """Return the write that a node makes by this call. Raises BindError."""
+        arguments = context.arguments(work)
         digest = arguments_digest(tool.name, arguments)
         text = preview_of(arguments)
+        planned = arguments_digest(tool.name, context.binder.bound(work.args))
+        if planned == digest:
+            planned = ""
         unit = context.unit
         whose = (unit.path, context.key, unit.generation)
         return cls(
@@ -102,6 +117,7 @@ class Write:
             context.seconds,
             tool.idempotent,
             *whose,
+            planned,
         )
 
     @property
@@ -127,6 +143,7 @@ class Write:
             call=self.call,
             generation=self.generation,
             at=now,
+            planned=self.planned,
         )
 
 
@@ -171,7 +188,7 @@ class EffectLedger:
                     return await self._call(write, call, name)
             known = Intent.model_validate_json(found)
             reply = await self.recorded(write.marker)
-            if reply is not None and known.digest == write.digest:
+            if reply is not None and known.is_of(write):
                 return reply
             if reply is not None:
                 raise AlreadyWritten(
@@ -292,10 +309,17 @@ class EffectLedger:
         """Whether an attempt has begun the write, and not taken that back."""
         return await self.store.marked(self.run_prefix, write.intent_marker) is not None
 
-    async def begin(self, write: Write) -> None:
-        """Note that the write has begun."""
-        body = write.intent().model_dump_json().encode()
+    async def begin(self, write: Write, made: Intent) -> None:
+        """Note that the write has begun, with the arguments with which it was `made` in a run that
+        this one forks.
+        """
+        as_made = {"digest": made.digest, "text": made.text, "planned": made.planned}
+        body = write.intent().model_copy(update=as_made).model_dump_json().encode()
         await self.store.mark(self.run_prefix, write.intent_marker, body)
+
+    async def intent(self, write: Write) -> Intent | None:
+        """Return the intent of a write, None if no attempt has begun it."""
+        return await self._intent(write.intent_marker)
 
     async def outcome(self, write: Write, *, any_arguments: bool = False) -> NodeReply | None:
         """Return what a write has returned that has begun, None if it may be called
@@ -307,7 +331,7 @@ class EffectLedger:
         while (found := await self.store.marked(self.run_prefix, write.intent_marker)) is not None:
             known = Intent.model_validate_json(found)
             reply = await self.recorded(write.marker)
-            if reply is not None and not any_arguments and known.digest != write.digest:
+            if reply is not None and not any_arguments and not known.is_of(write):
                 raise AlreadyWritten(
                     f"{write.tool} has written {known.text}; now it would write {write.text}"
                 )

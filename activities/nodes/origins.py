@@ -154,7 +154,8 @@ class Origins:
         ledger = EffectLedger(self.store, home, partial(self._adopted, context, home))
         for generation in generations:
             earlier = replace(write, key=f"{run}/{context.key}/{generation}")
-            if not await ledger.has_begun(earlier):
+            made = await ledger.intent(earlier)
+            if made is None:
                 continue
             is_of_program = context.unit.id in context.checked.keys
             reply = await ledger.outcome(earlier, any_arguments=is_of_program)
@@ -165,7 +166,7 @@ class Origins:
                 return True, reply, ""
             marker = Marker(reply=reply, epoch=context.call.epoch)
             await self.store.mark(context.run_prefix, write.marker, marker.text())
-            await EffectLedger(self.store, context.run_prefix, ledger.recorded).begin(write)
+            await EffectLedger(self.store, context.run_prefix, ledger.recorded).begin(write, made)
             return True, reply, ""
         return False, None, ""
 

@@ -400,7 +400,7 @@ class NodeRunner:
         assert isinstance(context.work, ToolCall)
         assert tool is not None
         await context.binder.load(context.unit)
-        write = Write.of(context, tool, context.arguments(context.work))
+        write = Write.of(context, tool, context.work)
         recorded, _ = await self.origins.write(context, write)
         return recorded
 
@@ -498,7 +498,7 @@ class NodeRunner:
         """
         await context.binder.load(context.unit)
         arguments = context.arguments(work)
-        write = Write.of(context, tool, arguments)
+        write = Write.of(context, tool, work)
         confirms = context.checked.confirms.get(context.unit.id)
         if confirms is not None and await self.store.marked(context.run_prefix, confirms) is None:
             question = await unapproved(context, self.store, tool, work)

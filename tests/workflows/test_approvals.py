@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 from doubles.local_workers import Handle, Start
+from doubles.resets import EVERYTHING, reset, scheduled
 from doubles.runs import call, insist, until
 from doubles.tools import calls
-from temporalio.client import WorkflowUpdateFailedError
+from temporalio.client import Client, WorkflowUpdateFailedError
 
 from sennit.activities.nodes.effect_ledger import arguments_digest
 
@@ -91,6 +92,50 @@ async def test_a_person_changes_an_argument_which_is_checked_like_any(start: Sta
     written = arguments_digest("note", {"text": "mine, $a stays"})
     assert (line["approved"]["digest"], line["approved"]["args"]) == (written, ["text"])
     assert f"{handle.first_execution_run_id}/w/1 mine, $a stays\n" in (cache / "notes.txt").read_text()
+
+
+async def test_a_write_that_a_person_has_changed_is_taken_over_as_it_was_made(
+    client: Client, start: Start, cache: Path
+) -> None:
+    """By the same plan after a reset, by a fork, and by a fork of that one."""
+    end = {"id": "end", "kind": "gate", "question": "End?", "needs": ["w"]}
+    plan = {"nodes": [call("w", "post", args={"text": "draft"}), end], "answer": "$w"}
+    handle = await start(plan=plan)
+    [item] = await asked(handle)
+    await insist(handle, "approve", {**item["example"], "args": {"text": "changed by Ann"}})
+    await until(handle, lambda view: [item["node"] for item in view["blocked"]] == ["end"])
+
+    homes: list[str] = []
+    run = await reset(client, handle, scheduled("w.question"), without=EVERYTHING)
+    for first_run in (handle.first_execution_run_id, "of the fork", "of the fork of the fork"):
+        if homes:
+            run = await start(plan=plan, origins=homes)
+            first_run = run.first_execution_run_id
+        view = await until(run, lambda view: bool(view["blocked"]))
+        assert [item["node"] for item in view["blocked"]] == ["end"], view["blocked"]
+        await insist(run, "answer", {"node": "end", "value": "yes"})
+        assert (await run.result())["answer"] == {"posted": "changed by Ann"}
+        homes.insert(0, first_run or "")
+    assert (cache / "posts.txt").read_text().count("changed by Ann") == 1
+
+
+async def test_an_edit_in_a_fork_is_asked_about_what_was_written_in_place_of_the_script_s_own_words(
+    start: Start, cache: Path
+) -> None:
+    """The fork has taken the write over, which a person had changed before."""
+    script = "async def main():\n    return await note(text='own words')\n"
+    nodes = [{"id": "main", "kind": "program", "script": script}]
+    origin = await start(plan={"nodes": nodes})
+    [item] = await asked(origin)
+    await insist(origin, "approve", {**item["example"], "args": {"text": "words of a person"}})
+    await origin.result()
+    homes = [origin.first_execution_run_id]
+    fork = await start(plan={"nodes": nodes}, origins=homes)
+    await fork.result()
+    other = [{**nodes[0], "script": script.replace("own words", "words of a person")}]
+    last = await start(plan={"nodes": other}, origins=[fork.first_execution_run_id, *homes])
+    [item] = await asked(last)
+    assert item["shown"].startswith('the old script wrote note {"text":"words of a person"} at ')
 
 
 async def test_changes_replace_nothing_that_was_not_shown(start: Start, tmp_path: Path) -> None:

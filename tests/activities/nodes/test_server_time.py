@@ -61,7 +61,7 @@ async def test_two_workers_agree_until_when_a_write_may_be_in_flight(tmp_path: P
 
     async def begin() -> None:
         with beating(tuple):
-            await ledger.begin(write)
+            await ledger.begin(write, write.intent())
 
     async def look() -> float:
         with beating(tuple):
