@@ -109,18 +109,27 @@ def _switch(text: str) -> bool:
     return _SWITCH[text.lower()]
 
 
+def _between_commas(text: str) -> list[str]:
+    names: list[str] = []
+    for part in text.split(","):
+        name = part.strip()
+        if name:
+            names.append(name)
+    return names
+
+
 def _modules(text: str) -> tuple[str, ...]:
-    names = tuple(part.strip() for part in text.split(",") if part.strip())
+    names = _between_commas(text)
     for name in names:
         if not _MODULE.fullmatch(name):
             raise ValueError(
                 f"{name!r} is not the name of a Python module; give names like mytools,acme.search"
             )
-    return names
+    return tuple(names)
 
 
 def _check_secret_names(text: str) -> None:
-    for name in filter(None, map(str.strip, text.split(","))):
+    for name in _between_commas(text):
         if not _SECRET_NAME.fullmatch(name):
             raise ValueError(
                 f"{name!r} is not the name of a variable; give names with commas between "
@@ -129,7 +138,7 @@ def _check_secret_names(text: str) -> None:
 
 
 def _check_hosts(text: str) -> None:
-    for host in filter(None, map(str.strip, text.split(","))):
+    for host in _between_commas(text):
         if not _HOST.fullmatch(host):
             raise ValueError(
                 f"{host!r} is no host; give hosts with commas between them, like "
@@ -286,10 +295,13 @@ def unread_variables(env: Mapping[str, str] = os.environ) -> list[str]:
             known.append(hint.__metadata__[0])
     lines: list[str] = []
     for name in sorted(env):
-        is_link = _OF_KUBERNETES.fullmatch(name) or env[name].startswith("tcp://")
-        if name.startswith("SENNIT_") and name not in known and not is_link:
-            shown = printable(name, 80)
-            lines.append(f"nothing reads the variable {shown}{did_you_mean(name, known)}")
+        if not name.startswith("SENNIT_") or name in known:
+            continue
+        if _OF_KUBERNETES.fullmatch(name) or env[name].startswith("tcp://"):
+            continue
+        shown = printable(name, 80)
+        likely = did_you_mean(name, known)
+        lines.append(f"nothing reads the variable {shown}{likely}")
     return lines
 
 

@@ -10,8 +10,8 @@ import pytest
 from doubles.stores import new_store
 from temporalio.testing import ActivityEnvironment
 
-from sennit.activities.nodes.heartbeats import beating
 from sennit.activities.nodes.effect_ledger import EffectLedger, Write
+from sennit.activities.nodes.heartbeats import beating
 from sennit.activities.nodes.server_time import millis_now, seconds_now
 from sennit.activities.toolbox.errors import UnknownOutcome
 from sennit.workflows.messages.contracts import NodeReply
