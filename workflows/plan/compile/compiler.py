@@ -64,6 +64,8 @@ _NAME = re.compile(r"\w+")
 
 GATE_SECONDS = 86_400.0
 AGENT_SECONDS = 86_400.0
+AGENT_CALLS = 2
+"""A sub-agent calls a model for its plan, and mostly for its answer."""
 TOOL_SECONDS = 30.0
 ADVANCE_SECONDS = 60.0
 SYSTEM_TOKENS = 300
@@ -235,6 +237,7 @@ class PlanCompiler:
             seconds = AGENT_SECONDS
             spec.attempts = 1
             spec.effect = self._effect(work)
+            spec.calls = AGENT_CALLS
             spec.price = self._prices(work)
             if work.budget and work.budget.tokens:
                 spec.tokens = work.budget.tokens
@@ -242,6 +245,7 @@ class PlanCompiler:
             seconds = CALL_SECONDS
             spec.attempts = MODEL_ATTEMPTS
             spec.effect = "read"
+            spec.calls = 1
             spec.price = self._prices(work)
             spec.reply = self._replies(work)
             spec.prompt = self._prompt_tokens(work)
@@ -349,13 +353,18 @@ class PlanCompiler:
             self._work(stage, work)
             if stage.effect == "write":
                 spec.effect = "write"
+            spec.calls += stage.calls
+            spec.price = max(spec.price, stage.price)
             _add_locks(locks, stage.locks)
             if work.kind == "llm":
                 _add_locks(locks, self._locks_of_tools(work.tools))
                 if self._may_write(work.tools):
                     spec.effect = "write"
         for _, program in dependencies.programs_in(node):
-            _add_locks(locks, self._locks_of_tools(_names_in(program.script)))
+            names = _names_in(program.script)
+            if "llm" in names or "agent" in names:
+                spec.calls += 1
+            _add_locks(locks, self._locks_of_tools(names))
             if self._may_write(self._tools_of(program.script)):
                 spec.effect = "write"
         spec.locks = list(locks.items())

@@ -123,6 +123,8 @@ class NodeSpec:
     """How many tokens of these outputs it is given at most."""
     reply: int = 0
     """How many tokens its reply may have at most; 0 where nobody counts them."""
+    calls: int = 0
+    """How many model calls a run of its own is expected to make at least."""
     price: int = 0
     """What a million tokens may cost in millionths of a dollar; 0 where nobody knows."""
     tool: str = ""

@@ -13,8 +13,6 @@ from sennit.workflows.plan.compile.forecast import GUESSED_TOKENS
 from sennit.workflows.plan.language.limits import Usage, format_amount
 from sennit.workflows.plan.scheduling.events import Outcome
 
-AGENT_CALLS = 2
-"""A sub-agent calls a model for its plan, and for its answer, at least."""
 UNSEEN = 10
 """How many times a model call may use what it was granted, before the run has seen one: a server
 may count otherwise than Sennit, and ignore the limit that it is sent.
@@ -114,12 +112,13 @@ class Budget:
         cost = mean_cost or _cost_of(expected, price)
         return Amounts(expected, cost, 1, 1)
 
-    def least_part(self, tokens: int, *, price: int = 0) -> Amounts:
-        """Return what a sub-agent needs to start: what its calls are expected to use, unless the
-        plan gives it `tokens`, and something of each limit. Else it would spend what is not there.
+    def least_part(self, calls: int, tokens: int = 0, *, price: int = 0) -> Amounts:
+        """Return what a sub-agent needs to start: what so many calls are expected to use, unless
+        the plan gives it `tokens`, and something of each limit. Else it would spend what is not
+        there.
         """
         call = self.estimate(0, model=True, price=price)
-        least = Amounts(AGENT_CALLS * call.tokens, AGENT_CALLS * call.cost, AGENT_CALLS, call.nodes)
+        least = Amounts(calls * call.tokens, calls * call.cost, calls, call.nodes)
         if tokens:
             least.tokens = tokens
         for name in self.limits:

@@ -668,7 +668,7 @@ def _estimate(state: RunState, budget: Budget, unit: int, rivals: int) -> Amount
         return Amounts(nodes=1 + calls)
     kind = state.kind_of(unit)
     if kind == "agent":
-        return budget.least_part(spec.tokens, price=spec.price)
+        return budget.least_part(spec.calls, spec.tokens, price=spec.price)
     is_model = kind == "llm"
     if is_model and spec.reply:
         granted = _granted(state, budget, unit, rivals)

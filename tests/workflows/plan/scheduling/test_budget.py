@@ -365,16 +365,17 @@ def test_a_program_that_runs_again_may_take_over_what_it_has_called() -> None:
 
 
 def test_sub_agents_share_what_those_with_a_part_of_their_own_leave() -> None:
-    specs = [NodeSpec(name, "agent", tokens=6_000 if name == "own" else 0) for name in ("sub", "two", "own")]
+    specs = [NodeSpec(name, "agent", calls=2) for name in ("sub", "two")]
+    specs.append(NodeSpec("own", "agent", calls=2, tokens=6_000))
     state = RunState(Graph(ExecutionPlan(specs, [0])))
     step(state, BudgetRaised({"tokens": 12_000, "calls": 12}))
     limits = [decision.limits for decision in step(state, RunStarted()) if isinstance(decision, Start)]
     assert limits == [{"tokens": 3_000, "calls": 5}, {"tokens": 3_000, "calls": 5}, {"tokens": 6_000, "calls": 2}]
 
 
-def agents(count: int, **limits: int) -> tuple[Play, Budget]:
-    """A run of so many sub-agents side by side."""
-    run = Play(*(node(f"a{index}", kind="agent") for index in range(count)))
+def agents(count: int, *, each_calls: int = 2, **limits: int) -> tuple[Play, Budget]:
+    """A run of so many sub-agents side by side, each of which is expected to make so many calls."""
+    run = Play(*(node(f"a{index}", kind="agent", calls=each_calls) for index in range(count)))
     run.state.budget = Budget(limits)
     return run, run.state.budget
 
@@ -400,17 +401,24 @@ def test_a_sub_agent_has_at_least_what_its_calls_are_expected_to_use() -> None:
     assert budget.held.tokens + budget.spent.tokens == 4_000
 
 
+def test_runs_that_may_call_no_model_start_as_long_as_something_is_left() -> None:
+    run, budget = agents(5, each_calls=0, tokens=4)
+    assert run.begin() == ["start a0", "start a1", "start a2", "start a3"]
+    assert [budget.reserved[unit].tokens for unit in range(4)] == [1, 1, 1, 1]
+    assert run.ok("a0") == ["start a4"]
+
+
 def test_sub_agents_of_a_map_share_with_those_that_have_not_started() -> None:
     """Two of four items start beside another sub-agent, and a map that is not open yet counts as one."""
     agents = {"item_kind": "agent"}
     run = Play(node("l"), node("o"), node("sub", "l", kind="agent"), each("m", "l", **agents), each("n", "o", **agents))
-    run.state.budget = Budget({"tokens": 18_000})
+    run.state.budget = Budget({"tokens": 8_000})
     run.state.window = 4
     run.begin()
     out = step(run.state, NodeEnded(0, 1, Outcome("of l", 1, {"length": 4})))
     limits = [decision.limits for decision in out if isinstance(decision, Start)]
-    assert limits == [{"tokens": 18_000 // 6}] * 3
-    assert run.state.budget.held.tokens == 3 * (18_000 // 6)
+    assert limits == [{"tokens": 8_000 // 6}] * 3
+    assert run.state.budget.held.tokens == 3 * (8_000 // 6)
 
 
 def test_a_step_reserves_the_nodes_of_the_calls_that_it_may_make_itself() -> None:
