@@ -114,6 +114,27 @@ async def test_a_program_goes_on_from_its_start_when_no_snapshot_can_be_loaded(
     assert set(other.called.values()) == {1}
 
 
+HANDS_ON = """
+async def main(options: dict):
+    page = await search(query="a")
+    note = await llm("Note.", page, options)
+    return await llm("End.", note, list(page), list(options))
+"""
+
+
+async def test_keys_keep_their_order_without_a_snapshot(play: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    fakes: dict[str, Any] = {
+        "search": lambda query: {"query": query, "count": 1, "items": [{"path": "b.md", "at": 2}]},
+        "llm": lambda prompt, *material, **options: [prompt, *material],
+    }
+    options = {"size": 2, "order": "up"}
+    plain = await play(HANDS_ON, fakes=fakes).run(options=options)
+    assert plain[2:] == [["query", "count", "items"], ["size", "order"]]
+
+    monkeypatch.setattr(Snapshots, "find", lambda *_: None)
+    assert await play(HANDS_ON, fakes=fakes).run(options=options) == plain
+
+
 @pytest.mark.parametrize("body", ["return 1", "return await search(query='b')", "return await llm('a')"])
 async def test_a_script_that_makes_other_calls_over_its_record_is_not_believed(
     play: Make, monkeypatch: pytest.MonkeyPatch, body: str
