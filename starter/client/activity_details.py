@@ -21,7 +21,13 @@ from temporalio.service import RPCError
 
 from sennit.workflows.messages.activity_ids import RUN, ActivityId, parse_activity_id
 from sennit.workflows.messages.activity_options import REFUSALS
-from sennit.workflows.messages.views import EventKind, NodeView, RunEvent, RunView
+from sennit.workflows.messages.views import (
+    ENDED_STATUSES,
+    EventKind,
+    NodeView,
+    RunEvent,
+    RunView,
+)
 from sennit.workflows.plan.language.text import one_line
 
 USUAL_START = 2.0
@@ -70,8 +76,11 @@ def _of_nodes(
 
 def _with_activity(node: NodeView, pending: dict[str, PendingActivityInfo]) -> NodeView:
     """Return the node with how its activity gets on; of one that shares it, whether it is
-    done, as last reported.
+    done, as last reported. A node that has ended says how it ended, even while the activity
+    of a cancelled call is still stopping.
     """
+    if node.status in ENDED_STATUSES:
+        return node
     if node.seat is None:
         if node.id not in pending:
             return node

@@ -163,6 +163,14 @@ async def test_after_a_lost_worker_the_next_attempt_tells_how_far_it_is(pending:
     assert texts == ["its worker was lost; attempt 2 follows", "half", "all", "its worker was lost; attempt 3 follows"]
 
 
+@pytest.mark.parametrize("status", ["cancelled", "failed", "skipped"])
+async def test_what_still_runs_of_a_node_that_has_ended_does_not_change_it(pending: Pending, status: Any) -> None:
+    pending(PendingActivityInfo(activity_id="n2", attempt=2, maximum_attempts=3))
+    ended = NodeView(id="n2", kind="llm", status=status, attempts=1, duration_ms=82)
+    view = running(NodeView(id="n1", kind="tool", status="running"), ended)
+    assert (await activity_details(NOBODY, view)).nodes[1] == ended
+
+
 async def test_planning_shows_how_it_gets_on(pending: Pending) -> None:
     pending(PendingActivityInfo(activity_id="run:plan~2", paused=True))
     view = RunView(id="r", run_id="r", status="running", phase="planning")
