@@ -147,7 +147,14 @@ class Evaluator:
             if verdict.failure:
                 failures.append(verdict.failure)
 
-        plan = await _plan_size(run)
+        view = await _last_view(run)
+        usage = report.usage
+        plan: dict[str, int] = {}
+        if view is not None:
+            plan = _plan_size(view)
+            # A run that failed while it was planning has no report of its own, and yet has spent.
+            if not report.nodes:
+                usage = view.usage
         ended, _ = await self.sennit.look_up(run.id)
         seconds = None
         if ended.closed:
@@ -161,7 +168,7 @@ class Evaluator:
             why="; ".join(failures),
             answer=report.answer,
             seconds=seconds,
-            **_used(report.usage),
+            **_used(usage),
             **plan,
             repairs=await run.repairs(),
             **verdict_fields,
@@ -218,11 +225,16 @@ def _used(usage: UsageReport) -> dict[str, Any]:
     return usage.model_dump(include={"cost_usd", "input_tokens", "output_tokens", "calls"})
 
 
-async def _plan_size(run: Run[RunReport]) -> dict[str, int]:
-    """Return the width and depth of the plan of a run, nothing if no worker shows it in time."""
+async def _last_view(run: Run[RunReport]) -> RunView | None:
+    """Return the view of a run that is over, None if no worker shows it in time."""
     try:
         async with asyncio.timeout(MAX_VIEW_SECONDS):
-            layers = layers_of((await run.view()).nodes)
+            return await run.view()
     except (TimeoutError, SennitError):
-        return {}
+        return None
+
+
+def _plan_size(view: RunView) -> dict[str, int]:
+    """Return the width and depth of the plan of a run."""
+    layers = layers_of(view.nodes)
     return {"width": max(map(len, layers), default=0), "depth": len(layers)}

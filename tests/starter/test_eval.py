@@ -23,6 +23,7 @@ RULES: list[dict[str, Any]] = [
         "match": f"{PLANNER}Mended question",
         "replies": [{"text": "1. no_such_tool(1)\n2. answer($1)"}, {"text": '1. llm("mend it")\n2. answer($1)'}],
     },
+    {"match": f"{PLANNER}Hopeless question", "text": "I cannot plan that.", "usage": [70, 7]},
     {"match": "mend it", "text": "It has 42 parts.", "usage": [100, 10]},
     {"match": "Count slowly", "text": "counted", "first_token": 3.0},
     {"match": "Say hello", "text": "Hello, dear reader", "usage": [50, 5]},
@@ -167,6 +168,19 @@ def test_the_repairs_of_a_plan_are_counted(found: Found, folder: Path) -> None:
     done = person.sennit("eval", str(folder / "cases.yaml"), "--model", "openai:test-model", "--output", "json")
     row = evaluation(done)["results"][0]
     assert (row["right"], row["repairs"]) == (True, 1), row
+
+
+def test_what_a_planner_has_spent_in_vain_counts(found: Found, folder: Path) -> None:
+    person, _ = found
+    text = "name: vain\ncases:\n- {name: one, goal: Hopeless question, expect: {number: 42}}\n"
+    (folder / "cases.yaml").write_text(text)
+    done = person.sennit("eval", str(folder / "cases.yaml"), "--model", "openai:test-model", "--output", "json")
+    result = evaluation(done)
+    row = result["results"][0]
+    usage = json.loads(person.sennit("status", row["run"], "--output", "json").stdout)["usage"]
+    assert (row["status"], row["calls"], row["output_tokens"]) == ("failed", 2, 14), row
+    assert {name: row[name] for name in ("calls", "input_tokens", "output_tokens", "cost_usd")}.items() <= usage.items()
+    assert result["figures"][0]["tokens"] == usage["input_tokens"] + usage["output_tokens"]
 
 
 def test_a_case_that_waits_for_a_person_is_not_waited_for(found: Found, folder: Path) -> None:
