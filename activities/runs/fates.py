@@ -37,6 +37,7 @@ _IS_OTHER = (
     "its result does not fit any more: its tool, the documents or the models are others, or what "
     "it reads is"
 )
+_IS_ANSWERED = "a person has answered it, and a fork of a plan does not take that over"
 _ELSEWHERE = "the same call was made behind fewer writes, or behind more"
 _OF_SCRIPT = ("ProgramFailed", "CallFailed")
 """Errors whose message names what the script has raised."""
@@ -46,7 +47,7 @@ _IF_CALLED = "taken over if the script makes it again"
 @dataclass(frozen=True, slots=True)
 class EarlierCall:
     """A call that a run has made: how it is known, its place in the run, its status, its
-    error, and when it ended.
+    error, when it ended, and whether a person has given its result.
     """
 
     unit: int
@@ -55,6 +56,7 @@ class EarlierCall:
     error: str
     shown: str
     ended_at: int
+    is_answered: bool
 
 
 class EarlierCalls:
@@ -84,6 +86,7 @@ class EarlierCalls:
                 error=error,
                 shown=state.path(unit),
                 ended_at=state.units[unit].ended_at or 0,
+                is_answered=unit in state.answers or state.kind_of(unit) == "gate",
             )
             self.calls.append(call)
 
@@ -326,8 +329,12 @@ def _as_it_stands(state: RunState, unit: int) -> Fate:
 def _why_again(before: EarlierCall) -> str:
     if before.status == FAILED:
         return f"it had failed: {before.error}"
-    if before.status in (CANCELLED, SKIPPED):
+    if before.status == SKIPPED:
+        return "it was skipped"
+    if before.status == CANCELLED:
         return "it was cut off"
+    if before.status == SUCCEEDED and before.is_answered and not before.spec.key:
+        return _IS_ANSWERED
     if before.status == SUCCEEDED:
         return _IS_OTHER
     return "its end is not recorded"

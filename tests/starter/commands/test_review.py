@@ -209,3 +209,25 @@ async def test_a_fork_of_a_plan_shows_the_nodes_that_run_again(
     }
     assert told["w"]["writes"]
     assert told["f"]["why"] == "it had failed: ToolError: no"
+
+
+async def test_a_fork_of_a_plan_says_what_a_person_has_answered_or_skipped(
+    client: Client, notes: Path, server_address: str, make_terminal: Make
+) -> None:
+    nodes = [
+        {"id": "f", "kind": "tool", "tool": "fail", "args": {"message": "no"}},
+        {"id": "s", "kind": "tool", "tool": "fail", "args": {"message": "never"}},
+    ]
+    handle = await _begin(client, {"nodes": nodes, "answer": ["$f", "$s"]}, on_failure="park")
+    await until(handle, lambda view: len(view["blocked"]) == 2)
+    await handle.execute_update("answer", {"node": "f", "value": 1})
+    await handle.execute_update("skip_node", {"node": "s"})
+    await handle.result()
+    terminal = make_terminal("json")
+    words = ["fork", handle.id, "--dry-run", "--address", server_address]
+    assert await run_command.run(parse(words), terminal) == Exit.ANSWER
+    told = {call["node"]: call for call in json.loads(terminal.out.getvalue())["calls"]}
+    assert {name: (call["fate"], call["why"]) for name, call in told.items()} == {
+        "f": ("made again", "a person has answered it, and a fork of a plan does not take that over"),
+        "s": ("made again", "it was skipped"),
+    }
