@@ -112,10 +112,14 @@ def program_for(name: str, goal: str) -> dict[str, Any]:
 
 
 def _read_stdin() -> str:
-    body = sys.stdin.buffer.read(MAX_GOAL_BYTES + 2)
+    most = 2 * MAX_GOAL_BYTES  # with white space around the goal
+    body = sys.stdin.buffer.read(most)
+    if len(body) == most:
+        raise Refused(
+            f"the goal on standard input is longer than {MAX_GOAL_BYTES:,} bytes; put long text in "
+            "a document"
+        )
     try:
         return body.decode("utf-8-sig").strip()
-    except UnicodeDecodeError as error:
-        if error.start < MAX_GOAL_BYTES - 4:
-            raise Refused("the goal on standard input is not UTF-8 text") from None
-        return body.decode(errors="replace")
+    except UnicodeDecodeError:
+        raise Refused("the goal on standard input is not UTF-8 text") from None

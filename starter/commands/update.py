@@ -240,7 +240,7 @@ async def _ask_value(run: Run[Any], node: str, terminal: Terminal) -> str:
     item = await _waiting_for(run, node, "answer")
     if item is None:
         raise Refused(
-            f"{node} asks for no value now; give one, or see: sennit status "
+            f"{node} asks for no value now; to see what the run waits for: sennit status "
             f"{run.id}{terminal.flags}"
         )
     if not terminal.has_person:

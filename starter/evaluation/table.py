@@ -3,7 +3,7 @@ figures of each model and what has changed.
 """
 
 from sennit.starter.evaluation.results import CaseResult, Change, Evaluation, Figures
-from sennit.starter.terminal.text import columns, fit
+from sennit.starter.terminal.text import columns, counted, fit
 from sennit.workflows.plan.language.references import as_text
 from sennit.workflows.plan.language.text import one_line
 
@@ -70,7 +70,7 @@ def _sentence(figures: Figures) -> str:
         _dollars(figures.cost_usd),
         f"{figures.tokens:,} tokens in {figures.calls:,} calls",
         f"plans {_plan(figures.width, figures.depth)} on average",
-        f"{figures.repairs} repairs",
+        counted(figures.repairs, "repair"),
     ]
     if figures.open:
         parts.insert(1, f"{figures.open} not over")

@@ -24,7 +24,7 @@ _SAYS: dict[Fate, str] = {
 """What becomes of a call, in the order in which people read of it."""
 _DAY = 86_400.0
 _REST = (
-    "the script then waits for calls whose ends are not recorded: the rest is known when it happens"
+    "the run then waits for calls whose ends are not recorded: the rest is known when it happens"
 )
 
 
@@ -104,8 +104,8 @@ def _ending(report: DryRunReport) -> str:
     if not report.is_whole:
         return _REST
     if report.error:
-        return f"the script then fails: {one_line(report.error)}"
-    return "the script then ends: nothing else is called"
+        return f"the run then fails: {one_line(report.error)}"
+    return "the run then ends: nothing else is called"
 
 
 def _clock(millis: int) -> str:

@@ -144,7 +144,13 @@ def test_a_plan_is_read_from_standard_input(
 
 
 @pytest.mark.parametrize(
-    ("body", "message"), [(b"\xff", "not UTF-8"), (b" \n", "is empty"), (b"x" * 40_000, "at most 32,768")]
+    ("body", "message"),
+    [
+        (b"\xff", "not UTF-8"),
+        (b" \n", "is empty"),
+        (b"x" * 40_000, "is 40,000 bytes; at most 32,768"),
+        (b"x" * 3_000_000, "is longer than 32,768 bytes"),
+    ],
 )
 def test_a_goal_on_standard_input_is_bounded_text(
     body: bytes, message: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -48,7 +48,7 @@ writes
 other calls
   taken over  main_2  nap:4 1  (ended TIME)
 in all: 2 taken over, 1 new
-the script then waits for calls whose ends are not recorded: the rest is known when it happens
+the run then waits for calls whose ends are not recorded: the rest is known when it happens
 """
 
 

@@ -109,7 +109,7 @@ async def test_an_answer_without_a_value_is_asked_for_on_a_terminal_and_refused_
             await update.run(parse(args), make_terminal())
         command = f"""sennit answer {name} ok '{{"good": true, "why": "yes"}}'"""
         assert str(refused.value) == f"nobody is at a terminal to be asked; give the value: {command}"
-        with pytest.raises(Refused, match="other asks for no value now; give one, or see: sennit status"):
+        with pytest.raises(Refused, match="other asks for no value now; to see what the run waits for: sennit status"):
             await update.run(parse([*args[:2], "other", *args[3:]]), make_terminal())
         keyboard, line = os.openpty()
         terminal = make_terminal(tty=True)
