@@ -499,6 +499,8 @@ async def test_a_run_that_sleeps_goes_on_while_a_question_is_open(start: Start) 
     await insist(handle, "answer", {"node": view["blocked"][0]["node"], "value": "yes"})
     report = await handle.result()
     assert (report["status"], report["answer"]) == ("done", ["yes", None])
+    [asleep] = [node for node in report["nodes"] if node["kind"] == "tool"]
+    assert asleep["duration_ms"] is None, "it did not take the moment in which it ended"
 
 
 SIDE_BY_SIDE = """

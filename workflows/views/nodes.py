@@ -137,9 +137,12 @@ def fields_of(
 
 
 def millis_of(state: RunState, unit: int) -> int | None:
-    """Return how long a unit took: a map from the start of its first item. None if
-    nothing has been called.
+    """Return how long a unit took: a map from the start of its first item. None if nothing has been
+    called, and for a sleep, whose activity only stores that it is over.
     """
+    spec = state.spec_of(unit)
+    if spec.kind == "tool" and spec.deadline:
+        return None
     is_gathered = state.kind_of(unit) == "map" and state.units[unit].status == SUCCEEDED
     if state.units[unit].attempts or is_gathered:
         return state.units[unit].millis
