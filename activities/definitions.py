@@ -440,10 +440,6 @@ class Activities:
     async def plan(self, call: PlanCall) -> PlanResult:
         """Ask a planner for a draft."""
         attempts = Attempts.of_this_activity()
-        attempts.is_admitted = False
-        attempts.left = call.left
-        attempts.grant = call.left.get("tokens", 0)
-        attempts.is_measured = True
         with beating(attempts.beat):
             attempts.allow(SERVICE_ATTEMPTS)
             await _typed(self.store.identify(), attempts)  # a model's reply could not be kept

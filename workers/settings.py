@@ -240,7 +240,7 @@ class WorkerSettings:
     drain: Annotated[float, "SENNIT_DRAIN", _seconds] = 25.0
     slots: Annotated[int | None, "SENNIT_SLOTS", _whole(1, 10_000)] = None
     heartbeat: Annotated[int, "SENNIT_HEARTBEAT", _whole(1, 5)] = 1
-    """The longest is half of what Temporal waits for before it takes a worker for dead."""
+    """Temporal takes a worker for dead after ten seconds without one."""
     cached_workflows: Annotated[int, "SENNIT_CACHED_WORKFLOWS", _whole(0, 100_000)] = 1_000
     workflow_sandbox: Annotated[bool, "SENNIT_WORKFLOW_SANDBOX", _switch] = False
     deployment: Annotated[str | None, "TEMPORAL_DEPLOYMENT_NAME", _label] = None

@@ -320,7 +320,7 @@ class LiveTexts:
             # time it may be forgotten.
             now = asyncio.get_running_loop().time()
             for name, old in list(self._channels.items()):
-                if not old.is_open and now > old.asked_at + self.ask_seconds():
+                if not old.is_open and now > old.asked_at + ASK_SECONDS:
                     del self._channels[name]
             channel = self._channels[run] = Channel(activity.client(), run, self.ask_seconds)
         return channel

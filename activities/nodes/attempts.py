@@ -79,8 +79,6 @@ class Attempts:
     """The tokens that the next model call may use, of those that are left; 0 without a limit."""
     is_measured: bool = False
     """Whether the grant was made for the prompt as it is."""
-    is_admitted: bool = True
-    """Whether the scheduler has let the first call through. It has not for a planner's."""
     sent: int = 0
     """The tokens of the last prompt."""
     is_short: bool = False
@@ -173,16 +171,10 @@ class Attempts:
         if room < min(wanted, LEAST_REPLY):
             raise BudgetExceeded(
                 f"its prompt takes about {sent.tokens:,} tokens, and the budget has "
-                f"{max(0, has):,} left for it and its reply; {self._remedy}"
+                f"{max(0, has):,} left for it; raise the budget of the run, or of its task, and "
+                "retry the node"
             )
         return room
-
-    @property
-    def _remedy(self) -> str:
-        """What a person does about a budget that is too small."""
-        if not self.is_admitted:
-            return "give the run a larger budget"
-        return "raise the budget of the run, or of its task, and retry the node"
 
     def cut_short(self) -> GrantTooSmall | BudgetExceeded:
         """Return the failure of a call whose reply was cut because the budget
@@ -191,19 +183,21 @@ class Attempts:
         left = self.left["tokens"] - self.spent.plus(self.open).tokens
         if not self.is_measured and left - self.sent >= LEAST_REPLY:
             return GrantTooSmall(self.sent)
-        return BudgetExceeded(f"its reply was cut where the budget ended; {self._remedy}")
+        return BudgetExceeded(
+            "its reply was cut where the budget ended; raise the budget of the run, or of its "
+            "task, and retry the node"
+        )
 
     def end(self, used: Usage) -> None:
         """The call that was begun last has ended, and used so much."""
         self.open = used
 
     def _check(self, sent: Usage) -> None:
-        """Let the first call through if the scheduler has, and every other one that can be sent
-        and answered.
+        """Let the first call through, as the scheduler has, and every further one that
+        can be sent and answered.
         """
         after = self.spent.plus(sent)
-        is_first = not any(self.spent)
-        if is_first and self.is_admitted:
+        if not any(self.spent):
             return
         short: list[str] = []
         for name, left in self.left.items():
@@ -212,16 +206,14 @@ class Attempts:
             if name == "calls":
                 most += 1
             if getattr(after, name) >= most:
-                used = getattr(after if is_first else self.spent, name)
+                used = getattr(self.spent, name)
                 short.append(f"{name} {_used_of(name, used, left)}")
-        if not short:
-            return
-        problem = "another attempt: earlier attempts used"
-        if is_first:
-            problem = "the call: its prompt alone uses"
-        raise BudgetExceeded(
-            f"the budget does not cover {problem} {', '.join(short)} that were left; {self._remedy}"
-        )
+        if short:
+            raise BudgetExceeded(
+                "the budget does not cover another attempt: earlier attempts used "
+                f"{', '.join(short)} that were left; raise the budget of the run, or of its task, "
+                "and retry the node"
+            )
 
     def allow(self, most: int) -> None:
         """Allow `most` attempts of its own. Raises a final failure when a worker

@@ -185,8 +185,6 @@ class PlanCall(Message):
     """The day on which the run began."""
     budget: Limits | None = None
     """What the run may spend."""
-    left: dict[str, int] = Field(default_factory=dict)
-    """What the budget has left for the planner's calls, as `BudgetedCall` names it."""
     checks: bool = False
     """Whether the draft is checked as well, as far as that works without delay."""
     tenant: str = ""

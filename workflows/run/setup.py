@@ -45,6 +45,7 @@ from sennit.workflows.messages.request import (
 )
 from sennit.workflows.messages.result import UsageReport
 from sennit.workflows.plan.language.limits import NO_USAGE, Limits, Usage
+from sennit.workflows.plan.language.text import format_names
 from sennit.workflows.plan.quota import PlaceReply
 from sennit.workflows.plan.scheduling.state import RunState
 from sennit.workflows.plan.speculation.follower import Speculation
@@ -217,12 +218,10 @@ class RunSetup:
         limits: Mapping[str, int],
     ) -> CheckResult:
         """Return the plan that a planner gives to a call, or to those by which it is told
-        what is wrong with it. No call goes out that is more than the `limits` leave.
+        what is wrong with it. It is told as long as none of the `limits` is reached.
         """
+        reached: list[str] = []
         for _ in range(1 + MAX_REPAIRS):
-            left = self._left_of(limits)
-            if left:
-                call = call.model_copy(update={"left": left})
             planned = await self._do(PLAN, call, "plan the goal", queue=review.planner, waits=True)
             self.spent = self.spent.plus(planned.usage)
             if planned.problems:
@@ -232,6 +231,9 @@ class RunSetup:
             is_repeated = planned.draft == call.draft and checked.problems == call.problems
             if not checked.problems or not planned.text or is_repeated:
                 break
+            reached = self._reached(limits)
+            if reached:
+                break
             call = self._plan_call(
                 facts, problems=checked.problems, draft=planned.draft, text=planned.text
             )
@@ -240,20 +242,21 @@ class RunSetup:
             checked = checked.model_copy(update={"warnings": tuple(warnings)})
         self.review = review.model_copy(update={"draft": planned.draft, "text": planned.text})
         hint = ""
+        if reached:
+            hint = f"\nThe budget has no {format_names(reached)} left for a correction."
         if planned.beginning:
-            hint = f'\nIt wrote: "{planned.beginning}"\n{BETTER_PLANS}'
+            hint += f'\nIt wrote: "{planned.beginning}"\n{BETTER_PLANS}'
         return raise_if_invalid(
             checked, "PlannerFailed", "the planner wrote no plan that can run: ", hint
         )
 
-    def _left_of(self, limits: Mapping[str, int]) -> dict[str, int]:
-        """Return what the planner has left of the limits that its calls use up."""
-        left: dict[str, int] = {}
+    def _reached(self, limits: Mapping[str, int]) -> list[str]:
+        """Return the names of the limits that the calls of the planner have used up."""
+        reached: list[str] = []
         for name, limit in limits.items():
-            if name in PAID:
-                spent: int = getattr(self.spent, name)
-                left[name] = max(0, limit - spent)
-        return left
+            if name in PAID and getattr(self.spent, name) >= limit:
+                reached.append(name)
+        return reached
 
     async def check(
         self,

@@ -114,15 +114,14 @@ class Budget:
 
     def least_part(self, calls: int, tokens: int = 0, *, price: int = 0) -> Amounts:
         """Return what a sub-agent needs to start: what so many calls are expected to use, unless
-        the plan gives it `tokens`, and something of each limit. Else it would spend what is not
-        there.
+        the plan gives it `tokens`. One that may call no model needs nothing but its node.
         """
         call = self.estimate(0, model=True, price=price)
-        least = Amounts(calls * call.tokens, calls * call.cost, calls, call.nodes)
+        least = Amounts(calls * call.tokens, calls * call.cost, calls, 1)
         if tokens:
             least.tokens = tokens
-        for name in self.limits:
-            setattr(least, name, max(1, getattr(least, name)))
+        if calls and "cost" in self.limits:
+            least.cost = max(1, least.cost)
         return least
 
     def used(self, unit: int, outcome: Outcome) -> Amounts:
@@ -139,22 +138,24 @@ class Budget:
             return reserved
         return replace(reserved, nodes=0)
 
-    def lacks(self, wanted: Amounts) -> str:
-        """Return the first limit that does not allow a start with this
-        estimate now; "" if all do.
+    def lacks(self, wanted: Amounts, spare: Amounts | None = None) -> str:
+        """Return the first limit that does not allow a start with this estimate now; "" if all do.
+        What is `spare` is reserved, but counts as free.
         """
         for name, limit in self.limits.items():
             amount = getattr(wanted, name)
-            if self._over(name, limit, amount):
+            held = getattr(self.held, name)
+            if spare is not None:
+                held -= getattr(spare, name)
+            if self._over(name, limit, amount, held):
                 return name
         return ""
 
-    def _over(self, name: str, limit: int, wanted: int) -> bool:
-        """Whether a limit does not allow a start that wants so much of it."""
+    def _over(self, name: str, limit: int, wanted: int, held: int) -> bool:
+        """Whether a limit does not allow a start that wants so much of it, beside what is held."""
         if not wanted:
             return False
         used: int = getattr(self.spent, name)
-        held: int = getattr(self.held, name)
         return used + held + wanted > limit and (held > 0 or used >= limit)
 
     def reserve(self, unit: int, wanted: Amounts) -> None:
@@ -200,6 +201,7 @@ class Budget:
         """Reserve a sub-agent's part: the `tokens` that the plan gives it, and one of `parts` equal
         parts of every other limit. Those that share with it and start at the same time have
         reserved `held_by_others`, what each needs to start: it gets no less, and leaves them that.
+        It also gets that if others hold all that is left.
 
         Returns its limits by name. What it does not use becomes free when it settles.
         """
@@ -210,7 +212,7 @@ class Budget:
             part = max(shared // parts, getattr(reserved, name))
             if name == "tokens" and tokens:
                 part = tokens
-            limits[name] = max(1, min(left, part))
+            limits[name] = max(1, getattr(reserved, name), min(left, part))
         self.held.add(reserved, -1)
         self.reserve(unit, replace(reserved, **limits))
         return limits

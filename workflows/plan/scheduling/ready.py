@@ -126,7 +126,11 @@ def _is_held_by_slice(state: RunState, unit: int) -> bool:
     for task_slice in slices.slices_of(state, unit):
         budget = task_slice.budget
         rivals = 1 + len(task_slice.waiting)
-        if budget.lacks(_estimate(state, budget, unit, rivals)):
+        lacking = budget.lacks(_estimate(state, budget, unit, rivals))
+        # A sub-agent gets a part of what is left: it waits until something is.
+        is_agent = state.kind_of(unit) == "agent"
+        is_taken = is_agent and not all(map(budget.left, budget.limits))
+        if lacking or is_taken:
             _turn_to(state, unit, "budget")
             heappush(task_slice.waiting, waiter(state, unit))
             return True
@@ -419,7 +423,10 @@ def afford(state: RunState, unit: int) -> bool:
     if lacking:
         _wait_for_budget(state, unit, lacking)
         return False
-    reserve(state, (unit,))
+    budget = state.budget
+    if budget is not None:
+        rivals = _rivals(state)
+        _reserve(state, budget, unit, _estimate(state, budget, unit, rivals), rivals)
     reserve_in_slices(state, unit)
     return True
 
@@ -442,7 +449,26 @@ def _lacking(state: RunState, unit: int) -> str:
     if missing_calls(state, unit):
         return LEAST_CALLS
     wanted = _estimate(state, budget, unit, _rivals(state))
-    return budget.lacks(wanted)
+    lacking = budget.lacks(wanted)
+    if lacking and state.kind_of(unit) == "agent":
+        return budget.lacks(wanted, _spare_of_agents(state, budget))
+    return lacking
+
+
+def _spare_of_agents(state: RunState, budget: Budget) -> Amounts:
+    """Return what the sub-agents that run hold beyond what they need to start. They share all that
+    is left, and seldom use it: a further one does not wait for that.
+    """
+    spare = Amounts()
+    for unit, held in budget.reserved.items():
+        if state.kind_of(unit) != "agent":
+            continue
+        spec = state.spec_of(unit)
+        needed = budget.least_part(spec.calls, spec.tokens, price=spec.price)
+        for name in budget.limits:
+            rest = max(0, getattr(held, name) - getattr(needed, name))
+            setattr(spare, name, getattr(spare, name) + rest)
+    return spare
 
 
 def _wait_for_budget(state: RunState, unit: int, lacking: str) -> None:

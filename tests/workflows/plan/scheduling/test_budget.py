@@ -3,6 +3,7 @@
 import random
 
 import pytest
+from doubles.plan.pages import added, begun, paged
 from doubles.plan.play import Fields, Play, each, node
 from hypothesis import given
 from hypothesis import strategies as st
@@ -401,11 +402,23 @@ def test_a_sub_agent_has_at_least_what_its_calls_are_expected_to_use() -> None:
     assert budget.held.tokens + budget.spent.tokens == 4_000
 
 
-def test_runs_that_may_call_no_model_start_as_long_as_something_is_left() -> None:
-    run, budget = agents(5, each_calls=0, tokens=4)
-    assert run.begin() == ["start a0", "start a1", "start a2", "start a3"]
-    assert [budget.reserved[unit].tokens for unit in range(4)] == [1, 1, 1, 1]
-    assert run.ok("a0") == ["start a4"]
+def test_runs_that_may_call_no_model_start_whatever_is_left() -> None:
+    run, budget = agents(5, each_calls=0, tokens=1)
+    budget.spent.tokens = 1
+    assert len(run.begin()) == 5
+
+
+def test_a_script_whose_sub_agents_begin_one_by_one_has_them_run_side_by_side() -> None:
+    """The first one gets all that is left, because nobody knows of the others. They do not wait for its end."""
+    state = begun()
+    state.budget = Budget({"tokens": 5_000})
+    nap = paged("nap", "tool", key="nap")
+    first = added(state, paged("a", "agent", key="a", calls=2), nap, paged("s2", "program", inputs=[2]))
+    assert [each.limits for each in first if isinstance(each, Start)] == [{"tokens": 5_000}, None]
+    step(state, NodeEnded(state.graph.by_id["nap"], 1, Outcome("v")))
+    more = [paged(name, "agent", key=name, calls=2) for name in "bcd"]
+    later = added(state, *more, paged("s3", "program", inputs=[4, 5]), past=(2,))
+    assert [each.limits for each in later if isinstance(each, Start)] == [{"tokens": 2_000}], "and no more have room"
 
 
 def test_sub_agents_of_a_map_share_with_those_that_have_not_started() -> None:
