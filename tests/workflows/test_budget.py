@@ -221,3 +221,18 @@ async def test_a_planner_corrects_its_plan_only_as_far_as_the_budget_goes(
     assert failed.value.cause.type == "PlannerFailed"
     assert "The budget has no calls left for a correction." in failed.value.cause.message
     assert len(model_server.asked) == 1
+
+
+async def test_programs_of_items_that_call_no_model_run_when_the_budget_is_spent(
+    begin: Start, model_server: ModelServer
+) -> None:
+    model_server.on("Slow", Reply("ok", usage=(450, 150)))
+    script = "async def main(item):\n    return (await nap(value=item))['value']\n"
+    do = {"kind": "program", "script": script, "arguments": {"item": "$item"}}
+    nodes = [
+        {"id": "asks", "kind": "llm", "model": "openai:test-model", "prompt": "Slow"},
+        {"id": "m", "kind": "map", "over": "$input.numbers", "do": do, "needs": ["asks"]},
+    ]
+    inputs = {"numbers": {"type": "array", "default": [1, 2, 3]}}
+    handle = await begin(plan={"inputs": inputs, "nodes": nodes, "answer": "$m"}, budget={"tokens": 550})
+    assert (await handle.result())["answer"] == [1, 2, 3]

@@ -347,6 +347,7 @@ class PlanCompiler:
         budget: what a node in `do` is estimated to take is no limit for all of an item.
         """
         spec.item_kind = "agent"
+        spec.calls = spec.price = 0
         locks: dict[str, int] = {}
         for _, work in dependencies.works_of(node):
             stage = NodeSpec("", "map")
