@@ -57,6 +57,10 @@ class Budget:
     """
     grants: dict[int, int] = field(default_factory=dict)
     """The tokens that running model calls were granted, for prompt and reply."""
+    extras: dict[int, Amounts] = field(default_factory=dict)
+    """What each running sub-agent was given beyond what it needs to start."""
+    spare: Amounts = field(default_factory=Amounts)
+    """The sum of these."""
     seen: int = 0
     """How many model calls of nodes have told what they used."""
     ceilings: dict[str, int] = field(default_factory=dict)
@@ -138,15 +142,15 @@ class Budget:
             return reserved
         return replace(reserved, nodes=0)
 
-    def lacks(self, wanted: Amounts, spare: Amounts | None = None) -> str:
+    def lacks(self, wanted: Amounts, *, beside_extras: bool = True) -> str:
         """Return the first limit that does not allow a start with this estimate now; "" if all do.
-        What is `spare` is reserved, but counts as free.
+        What sub-agents hold beyond what they need counts as free unless it is `beside_extras`.
         """
         for name, limit in self.limits.items():
             amount = getattr(wanted, name)
             held = getattr(self.held, name)
-            if spare is not None:
-                held -= getattr(spare, name)
+            if not beside_extras:
+                held -= getattr(self.spare, name)
             if self._over(name, limit, amount, held):
                 return name
         return ""
@@ -167,6 +171,7 @@ class Budget:
         """Book what an ended start used, or all that it had reserved if its usage is not known."""
         wanted = self.reserved.pop(unit, None)
         self.grants.pop(unit, None)
+        self._take_back_extra(unit)
         if wanted is None:
             return
         self.held.add(wanted, -1)
@@ -180,6 +185,7 @@ class Budget:
         """
         wanted = self.reserved.pop(unit, None)
         self.grants.pop(unit, None)
+        self._take_back_extra(unit)
         if wanted is not None and any(astuple(wanted)):
             self.late[unit, generation] = wanted
 
@@ -213,9 +219,23 @@ class Budget:
             if name == "tokens" and tokens:
                 part = tokens
             limits[name] = max(1, getattr(reserved, name), min(left, part))
+        part = replace(reserved, **limits)
         self.held.add(reserved, -1)
-        self.reserve(unit, replace(reserved, **limits))
+        self.reserve(unit, part)
+
+        # What it needs to start is what it had reserved before.
+        self._take_back_extra(unit)
+        extra = replace(part)
+        extra.add(reserved, -1)
+        self.extras[unit] = extra
+        self.spare.add(extra)
         return limits
+
+    def _take_back_extra(self, unit: int) -> None:
+        """Have a unit hold nothing any more beyond what it needs."""
+        extra = self.extras.pop(unit, None)
+        if extra is not None:
+            self.spare.add(extra, -1)
 
     def rest(self, unit: int) -> dict[str, int]:
         """Return what a running unit may still use of each limit: what it has reserved itself,
@@ -260,6 +280,7 @@ class Budget:
             "spent": astuple(self.spent),
             "reserved": reserved,
             "late": late,
+            "extras": [[unit, *astuple(extra)] for unit, extra in self.extras.items()],
             "grants": list(self.grants.items()),
             "seen": self.seen,
             "ceilings": self.ceilings,
@@ -279,6 +300,9 @@ class Budget:
         budget.ceilings = dict(data.get("ceilings", {}))
         for unit, *amounts in data["reserved"]:
             budget.reserve(unit, Amounts(*amounts))
+        for unit, *amounts in data.get("extras", ()):
+            budget.extras[unit] = Amounts(*amounts)
+            budget.spare.add(budget.extras[unit])
         return budget
 
 

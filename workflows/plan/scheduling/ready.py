@@ -449,26 +449,9 @@ def _lacking(state: RunState, unit: int) -> str:
     if missing_calls(state, unit):
         return LEAST_CALLS
     wanted = _estimate(state, budget, unit, _rivals(state))
-    lacking = budget.lacks(wanted)
-    if lacking and state.kind_of(unit) == "agent":
-        return budget.lacks(wanted, _spare_of_agents(state, budget))
-    return lacking
-
-
-def _spare_of_agents(state: RunState, budget: Budget) -> Amounts:
-    """Return what the sub-agents that run hold beyond what they need to start. They share all that
-    is left, and seldom use it: a further one does not wait for that.
-    """
-    spare = Amounts()
-    for unit, held in budget.reserved.items():
-        if state.kind_of(unit) != "agent":
-            continue
-        spec = state.spec_of(unit)
-        needed = budget.least_part(spec.calls, spec.tokens, price=spec.price)
-        for name in budget.limits:
-            rest = max(0, getattr(held, name) - getattr(needed, name))
-            setattr(spare, name, getattr(spare, name) + rest)
-    return spare
+    # Sub-agents share all that is left, and seldom use it: a further one does not wait for that.
+    is_agent = state.kind_of(unit) == "agent"
+    return budget.lacks(wanted, beside_extras=not is_agent)
 
 
 def _wait_for_budget(state: RunState, unit: int, lacking: str) -> None:
