@@ -49,7 +49,7 @@ _READ_ELSEWHERE = (
     "SENNIT_UI",
 )
 """Variables of commands, models and tools."""
-_OF_KUBERNETES = re.compile(r"\w+_SERVICE_(?:HOST|PORT)(?:_\w+)?|\w+_PORT_\d+_[A-Z]+(?:_\w+)?")
+_OF_KUBERNETES = re.compile(r"_SERVICE_(?:HOST|PORT)(?:_|$)|_PORT_\d+_")
 """What a pod is told about services, such as one that is called `sennit`."""
 _SWITCH = {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}
 
@@ -297,7 +297,7 @@ def unread_variables(env: Mapping[str, str] = os.environ) -> list[str]:
     for name in sorted(env):
         if not name.startswith("SENNIT_") or name in known:
             continue
-        if _OF_KUBERNETES.fullmatch(name) or env[name].startswith("tcp://"):
+        if _OF_KUBERNETES.search(name) or env[name].startswith("tcp://"):
             continue
         shown = printable(name, 80)
         likely = did_you_mean(name, known)

@@ -170,7 +170,7 @@ MUTANTS = (
     Mutant(
         "budget: a sub-agent's part is not set aside",
         f"{SCHEDULING}/budget.py",
-        "        self.reserve(unit, replace(reserved, **limits))",
+        "        self.reserve(unit, part)",
         "        self.reserve(unit, reserved)",
         (
             "tests/workflows/plan/scheduling/test_budget.py::test_sub_agents_share_what_is_left_and_give_back_what_they_do_not_use",
@@ -306,7 +306,7 @@ MUTANTS = (
     Mutant(
         "ledger: other arguments pass for what was written",
         "activities/nodes/effect_ledger.py",
-        "            if reply is not None and known.digest == write.digest:",
+        "            if reply is not None and known.is_of(write):",
         "            if reply is not None:",
         (
             "tests/activities/nodes/test_effect_ledger.py::test_what_was_written_is_returned_and_other_arguments_are_refused",
